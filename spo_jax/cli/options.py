@@ -212,7 +212,8 @@ def solve(sub: argparse.ArgumentParser) -> None:
         "--acceptance",
         metavar="NAME",
         help="of worse solutions: improving, none, as in the paper; annealing; record-to-record, "
-        "those less than a threshold above the best (the default); or package.module:NAME",
+        "those less than a threshold above the best; or package.module:NAME (default: record-to-"
+        "record, and annealing in every other search of the CVRP)",
     )
     add("--seed", type=_seed, default=0, help="seed of the first search (default: 0)")
     add("--out", metavar="FILE", help="solution file (default: INSTANCE.spo.tour or .spo.sol here)")

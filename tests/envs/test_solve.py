@@ -1,5 +1,6 @@
 """spo solve without the command line: starts, acceptance, parts, several searches, failures."""
 
+import itertools
 import math
 import os
 import random
@@ -17,6 +18,7 @@ from third_problem import PathProblem
 from spo_jax.envs.problem import Instance
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.problems.cvrp.heuristics import clarke_wright, near_savings
+from spo_jax.envs.problems.tsp import kit
 from spo_jax.envs.problems.tsp.heuristics import nearest_neighbor
 from spo_jax.envs.report.reporting import solved_lines
 from spo_jax.envs.report.solve import shipped_pair, solve
@@ -25,7 +27,8 @@ from spo_jax.envs.run.adaptive import Portfolio
 from spo_jax.envs.run.lns import Operator, OperatorPair
 from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.run.sandbox import confine
-from spo_jax.envs.run.sandbox.jobs import Order
+from spo_jax.envs.run.sandbox.jobs import Order, SearchJob
+from spo_jax.envs.run.sandbox.worker import Worker
 from spo_jax.envs.run.search import Search, Terms
 from spo_jax.errors import InputError
 
@@ -189,7 +192,36 @@ def test_a_tour_is_rewritten_from_another_node_on():
     assert CVRP.rewritten([[1], [2]], rng) == [[1], [2]]
 
 
+@pytest.mark.skipif(not kit.NATIVE, reason="the native kit is not built")
+@given(seed=st.integers(0, 2**32), n=st.integers(8, 40))
+def test_a_repaired_tour_is_searched_where_its_edges_changed(seed, n):
+    [instance] = TSP.sample(n, 1, seed % 1000)
+    rules, rng = TSP.rules(instance.seen()), random.Random(seed)
+    before = TSP.construct(instance)
+    turned = before[::-1]
+    assert rules.polished(before, turned) == turned  # nothing changed
+    after = before[:]
+    i, j = rng.sample(range(n), 2)
+    after[i], after[j] = after[j], after[i]
+    polished = rules.polished(before, after[:])
+    assert sorted(polished) == list(range(n))
+    assert rules.cost(polished) <= rules.cost(after)
+
+
 # --- starts ---------------------------------------------------------------------------------------
+
+
+def test_a_start_has_no_long_way_between_clusters_that_a_brute_force_would_mend():
+    """Near nodes alone leave these: each node's nearest are all in its own cluster of 20."""
+    rng, corners = np.random.default_rng(3), [(0, 0), (0, 9), (9, 0), (9, 9), (20, 4)]
+    coords = np.concatenate([rng.random((20, 2)) + corner for corner in corners])
+    dist = np.linalg.norm(coords[:, None] - coords, axis=-1)
+    instance = Instance("tsp", "clusters", len(dist), coords, dist)
+    tour = TSP.construct(instance)
+    assert sorted(tour) == list(range(len(dist)))
+    cost = TSP.cost(instance, tour)
+    for i, j in itertools.combinations(range(len(tour)), 2):
+        assert TSP.cost(instance, tour[:i] + tour[i:j][::-1] + tour[j:]) > cost - 1e-9
 
 
 @pytest.mark.parametrize("n", [3, 4, 8, 60])
@@ -259,12 +291,29 @@ def test_a_problem_without_a_construction():
 def test_the_same_seed_and_workers_give_the_same_result(problem, region):
     [instance] = problem.sample(60, 1, 6)
     pair = shipped_pair(problem)
-    terms = {"steps": 230, "workers": 2, "region": region}
+    terms = {"steps": 230, "workers": 2, "region": region, "start": "random"}
     one, two, other = (solve(instance, pair, problem, seed=s, **terms) for s in (1, 1, 2))
     assert (one.cost, one.solution, one.seed) == (two.cost, two.solution, two.seed)
     assert one.solution != other.solution
     assert (one.steps, one.searches) == (460, 2)
     assert one.cost == problem.cost(instance, one.solution)
+
+
+def test_searches_of_the_cvrp_accept_by_turns(monkeypatch):
+    seen, submit = [], Worker.submit
+
+    def noted(self, job, *rest):
+        if isinstance(job, SearchJob):
+            seen.append(job.terms.acceptance)
+        submit(self, job, *rest)
+
+    monkeypatch.setattr(Worker, "submit", noted)
+    [instance] = CVRP.sample(10, 1, 6)
+    pair = shipped_pair(CVRP)
+    solve(instance, pair, CVRP, steps=3, workers=3)
+    assert seen == ["record-to-record", "annealing", "record-to-record"]
+    solve(instance, pair, CVRP, steps=3, workers=2, acceptance="improving")
+    assert seen[3:] == ["improving", "improving"]
 
 
 def test_a_search_that_has_cooled_down_is_restarted():

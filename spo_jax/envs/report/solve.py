@@ -30,7 +30,6 @@ from spo_jax.seeding import python_rng
 
 SECONDS = 10.0  # of a search that is given neither steps nor time
 MOST_STEPS = 2_000_000
-ACCEPTANCE = "record-to-record"
 STAY = 150  # steps on a part of a large instance before the next one
 LATE, LATE_SHARE = 1.0, 0.03  # seconds, and share of the time, that the last step may take
 MARGIN, MARGIN_PER_NODE = 0.1, 5e-5  # seconds before the end that checking and writing may take
@@ -165,7 +164,7 @@ def solve(
         problem: The instance's.
         start: A name of STARTS or "package.module:NAME" (a solution for each search), a solution
             file, or a solution; `default_start` unless given.
-        acceptance: A name of ACCEPTANCES or "package.module:NAME"; record-to-record unless given.
+        acceptance: A name of ACCEPTANCES or "package.module:NAME"; the problem's unless given.
         warmth: Its first temperature or threshold in mean edges of the start.
         region: Of a larger instance programs see a part of that size at a time, 0: all of it; the
             problem's own unless given.
@@ -195,7 +194,7 @@ def solve(
     terms, budget = _asked(
         problem,
         instance,
-        acceptance or ACCEPTANCE,
+        [acceptance] if acceptance else problem.acceptances,
         warmth,
         region,
         steps,
@@ -208,7 +207,7 @@ def solve(
     limit = cpu_limit(problem, instance) if cpu_seconds is None else cpu_seconds
     evaluator = LocalEvaluator(
         problem, workers, cpu_seconds=limit, on_invalid=on_invalid, unsafe=unsafe,
-        acceptance=terms.acceptance, states=[each.state for each in shown],
+        acceptance=terms[0].acceptance, states=[each.state for each in shown],
     )  # fmt: skip
     margin = MARGIN + MARGIN_PER_NODE * instance.size
     last = math.inf if budget is None or clock == "cpu" else began + budget - margin
@@ -277,20 +276,21 @@ def _without_search(
 def _asked(
     problem: Problem,
     instance: Instance,
-    acceptance: str,
+    acceptances: Sequence[str],
     warmth: float | None,
     region: int | None,
     steps: int | None,
     seconds: float | None,
     clock: Clock,
     on_invalid: str,
-) -> tuple[Terms, float | None]:
-    """The terms of the searches, and their seconds; None under a limit of steps."""
-    if acceptance not in ACCEPTANCES and ":" not in acceptance:
-        listed = ", ".join(ACCEPTANCES)
-        raise InputError(
-            f"acceptance must be one of {listed}, not {acceptance!r}; or package.module:NAME"
-        )
+) -> tuple[list[Terms], float | None]:
+    """The terms of searches with each acceptance, and seconds; None under a limit of steps."""
+    for acceptance in acceptances:
+        if acceptance not in ACCEPTANCES and ":" not in acceptance:
+            listed = ", ".join(ACCEPTANCES)
+            raise InputError(
+                f"acceptance must be one of {listed}, not {acceptance!r}; or package.module:NAME"
+            )
     if steps is not None and seconds is not None:
         raise InputError("give steps or a time, not both")
     if seconds is not None and not 0 < seconds <= 1e6:
@@ -302,16 +302,19 @@ def _asked(
     if region is not None and region < 0:
         raise InputError(f"the region must be at least 0, not {region}")
     own = problem.region if instance.size > problem.whole else 0
-    terms = Terms(
-        acceptance=acceptance,
-        warmth=ACCEPTANCES[acceptance].warmth if warmth is None else warmth,
-        region=own if region is None else region,
-        stay=STAY,
-        rewrite=acceptance != PAPER,
-        polish=acceptance != PAPER,
-        skip_infeasible=on_invalid == "skip",
-        clock=clock,
-    )
+    terms = [
+        Terms(
+            acceptance=acceptance,
+            warmth=ACCEPTANCES[acceptance].warmth if warmth is None else warmth,
+            region=own if region is None else region,
+            stay=STAY,
+            rewrite=acceptance != PAPER,
+            polish=acceptance != PAPER,
+            skip_infeasible=on_invalid == "skip",
+            clock=clock,
+        )
+        for acceptance in acceptances
+    ]
     if steps is None and seconds is None:
         seconds = SECONDS
     return terms, seconds

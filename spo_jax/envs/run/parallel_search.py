@@ -100,8 +100,9 @@ class _Member:
 class Team:
     """All searches of one instance; `run` does them.
 
-    pairs, shown: what each search draws from. starts: one for each search. seed: search k has the
-    streams of the rollout with seed + k.
+    pairs, shown: what each search draws from. starts: one for each search. terms: of
+    search 0, 1, ..., by turns if there are fewer; alike but for acceptance and warmth. seed: search
+    k has the streams of the rollout with seed + k.
     """
 
     def __init__(
@@ -111,13 +112,14 @@ class Team:
         shown: Sequence[Shown],
         instance: Instance,
         starts: Sequence[Solution],
-        terms: Terms,
+        terms: Sequence[Terms],
         budget: Budget,
         seed: int = 0,
         progress: Callable[[News], None] = lambda news: None,
     ):
         self._problem, self._instance = evaluator.problem, instance
-        self._terms, self._budget, self._seed = terms, budget, seed
+        self._clock, self._budget, self._seed = terms[0].clock, budget, seed
+        self._warm = any(each.warmth > 0 for each in terms)
         self._progress = progress
         self._length = self._problem.code_length(instance)
         self._failed: list[tuple[str, str]] = []
@@ -140,7 +142,7 @@ class Team:
                 instance=instance.digest,
                 code_length=self._length,
                 start=start,
-                terms=terms,
+                terms=terms[k % len(terms)],
                 luck_seed=derive("luck", *name, seed + k),
                 rng_seed=derive("programs", *name, seed + k),
                 memory=evaluator.memory,
@@ -191,13 +193,13 @@ class Team:
         if steps is not None:
             return float(steps)
         assert seconds is not None
-        return seconds if self._terms.clock == "cpu" else self._budget.until - self._began
+        return seconds if self._clock == "cpu" else self._budget.until - self._began
 
     def _share(self) -> float:
         """The share of the budget that is used up."""
         if self._budget.steps is not None:
             used = float(max((member.steps for member in self._active()), default=0))
-        elif self._terms.clock == "cpu":
+        elif self._clock == "cpu":
             used = min((member.clock for member in self._active()), default=math.inf)
         else:
             used = time.monotonic() - self._began
@@ -205,7 +207,7 @@ class Team:
 
     def _plan(self, share: float) -> None:
         """Exchange the best and restart where it is time."""
-        if self._cycles == 1 and share < 0.5 and self._terms.warmth > 0:
+        if self._cycles == 1 and share < 0.5 and self._warm:
             fastest = max(member.steps for member in self._members)
             enough = max(LEAST_CYCLE, CYCLE_STEPS * self._instance.size)
             if self._budget.steps is not None:
@@ -234,7 +236,7 @@ class Team:
     def _order(self, member: _Member) -> Order:
         """The next leg of a search."""
         timed = self._budget.steps is None
-        wall = timed and self._terms.clock == "wall"
+        wall = timed and self._clock == "wall"
         origin = self._began if wall else 0.0
         length = self._span / self._cycles
         begin = origin + self._cycle * length

@@ -60,6 +60,7 @@ class CVRP(Problem):
     simple = str(_HERE / "simple.py")
     first = str(_HERE / "first.py")
     whole, region = 300, 150
+    acceptances = ("record-to-record", "annealing")
     directed = True
     solution_suffix = ".sol"
     baselines = MappingProxyType(
