@@ -50,7 +50,8 @@ def length(dist: Any, routes: list[list[int]]) -> float:
 
 def started(given: tuple[Any, ...], seed: int, customers: list[int]) -> list[list[int]]:
     """Feasible routes of some customers, in no good order."""
-    rng, routes = random.Random(seed), [[]]
+    rng = random.Random(seed)
+    routes: list[list[int]] = []
     for node in rng.sample(customers, len(customers)):
         place = next((r for r, route in enumerate(routes) if feasible(given, [*route, node])), None)
         if place is None:
