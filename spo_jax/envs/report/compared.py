@@ -21,7 +21,7 @@ from spo_jax.envs.report.evaluation import known_mean
 from spo_jax.envs.report.methods import Method, PairSearch
 from spo_jax.envs.report.plot import SUFFIXES
 from spo_jax.envs.report.reporting import FIXED_FLEET, interval_text, number_text
-from spo_jax.envs.report.solve import ACCEPTANCE, default_start
+from spo_jax.envs.report.solve import default_start
 from spo_jax.envs.report.writing import Outputs
 from spo_jax.envs.textfiles import csv_text, shown_cost, write_atomically
 from spo_jax.errors import InputError
@@ -187,7 +187,10 @@ def notes(found: Comparison) -> list[str]:
 def searches(found: Comparison) -> list[str]:
     """How pairs search, a line each, where it is not alike."""
     terms = {
-        each.name: {"acceptance": ACCEPTANCE, "start": default_start(found.problem)}
+        each.name: {
+            "acceptance": " and ".join(found.problem.acceptances),
+            "start": default_start(found.problem),
+        }
         | {n: current(n, each.solve.terms[n]) for n in TERMS if n in each.solve.terms}
         for each in found.methods
         if isinstance(each.solve, PairSearch)
