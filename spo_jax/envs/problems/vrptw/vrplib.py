@@ -40,10 +40,10 @@ def read(path: str | Path, reading: Reading = AS_STATED) -> Instance:
     _, weight = require_kind(document, _KINDS, _WEIGHTS, cvrplib.SECTIONS | {"TIME_WINDOW_SECTION"})
     found, as_stated = cvrplib.unlimited(document, weight, reading)
     ids = found.file["ids"]
+    ready, due, lines = _windows(document, ids)
     if limits := cvrplib.route_limits(document, found):
         name = next(iter(limits)).replace("_", " ")
         document.fail(f"a limit on routes ({name}) is not supported beside time windows")
-    ready, due, lines = _windows(document, ids)
     service = cvrplib.service_of(document, ids)
     if "SERVICE_TIME_SECTION" in document.sections and service[0]:
         document.fail(f"the depot's service time must be 0, not {service[0]:g}")
