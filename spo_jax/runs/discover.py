@@ -254,14 +254,9 @@ def _planned(run: Run, given: Mapping[str, Any]) -> Settings:
     A finished run of SPO may have more rounds than it began with: no round depends on their number.
     """
     config, asked = run.config, given.get("rounds")
-    may = config.search.method == SPO and config.learning.update != EVOTUNE
-    if (
-        may
-        and run.status == "finished"
-        and isinstance(asked, int)
-        and asked > (run.planned or asked)
-    ):
-        return config.replace(rounds=asked)
+    grows = config.search.method == SPO and config.learning.update != EVOTUNE
+    if grows and run.status == "finished" and isinstance(asked, int) and run.planned is not None:
+        return config.replace(rounds=max(asked, run.planned))
     return config
 
 

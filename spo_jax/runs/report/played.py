@@ -72,8 +72,8 @@ class ByState:
 class Played:
     """curves: [I, T+1] J so far by step on the validation instances. gap: percent above their
     references at the end, NaN without. alns: J of the classical baseline with as many steps, NaN
-    without. frames: of a walk on `instance`, whose best is `final`, from
-    `start`, one of STARTS; stopped: why it was cut short.
+    without. frames: of a walk on `instance`, whose best is `final`; stopped: why it was cut short.
+    start_name: what `start` is, as STARTS has it.
     states: those of destroys and repairs.
     """
 
@@ -159,9 +159,8 @@ def _play(
         frames = tuple((improving or walked)[:FRAMES])
         seen = [rollouts.shown_of(0, i, 0) for i in range(len(validation))]
         states = _met(max(seen, key=len)) if shown.observes else STAGNATIONS
-        lost = not states or (
-            bool(stopped) and not frames
-        )  # the repair fails, with whichever destroy
+        # It failed throughout, or the repair fails, with whichever destroy.
+        lost = not states or (bool(stopped) and not frames)
         by_state = [
             () if lost else _by_state(run, evaluator, instance, final, role, states)
             for role in ROLES
