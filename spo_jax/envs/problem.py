@@ -441,7 +441,8 @@ class Problem:
 
 
 def rules_of(problem: Problem, instance: Instance) -> Rules:
-    """The rules of an instance as searches use them: they know whether the problem maximises.
+    """The rules of an instance as searches use them: they know whether the problem maximises, and
+    what the leader of its game hands on.
 
     Raises:
         InputError: The problem returned something else.
@@ -452,6 +453,7 @@ def rules_of(problem: Problem, instance: Instance) -> Rules:
             f"problem {problem.name}: its rules returned a {type(rules).__name__}, not Rules"
         )
     rules.maximise = problem.maximise
+    rules.hands = problem.interface.game.handed
     return rules
 
 

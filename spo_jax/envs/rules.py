@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from spo_jax.envs.instance import Instance
 from spo_jax.envs.views import frozen, node_list, nodes_of, removed_list, rows
+from spo_jax.program import DESTROY_REPAIR
 
 Solution = Any  # a list of integers (a tour), or a list of such lists (routes); or what you like
 Layout = Literal["rows", "array"]
@@ -37,6 +38,7 @@ class Rules:
     partial = "the partial solution"  # what destroy returns first, and what it removes: for reasons
     item = "item"
     maximise = False  # as `Problem.maximise`, which sets it
+    hands = DESTROY_REPAIR.handed  # as its game has them, which sets it
 
     def __init__(self, instance: Instance, *arguments: Any):
         self.most = max(1, instance.size * 35 // 100)  # programs must take out one

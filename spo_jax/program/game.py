@@ -5,6 +5,7 @@ a game calls its programs: in databases, `Pair`, `Program.role`, folders of adap
 settings and the names of random streams.
 """
 
+import builtins
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,6 +14,8 @@ from typing import Any
 
 from spo_jax.errors import InputError
 from spo_jax.program.types import ROLES, Role
+
+RESERVED = ("steps", "rng")  # names in the head of a pair file, besides what is handed
 
 
 @dataclass(frozen=True)
@@ -25,7 +28,7 @@ class Side:
         plural: Several of them, by default with an s.
 
     Raises:
-        InputError: `function` is no name of a function, or a word is no text.
+        InputError: `function` is no name that programs may give, or a word is no text of one line.
     """
 
     function: str
@@ -34,10 +37,13 @@ class Side:
 
     def __post_init__(self) -> None:
         name = self.function
-        if not isinstance(name, str) or not name.isidentifier() or iskeyword(name):
-            raise InputError(f"Side: {name!r:.80} names a function, so it is an identifier")
-        if not isinstance(self.noun, str) or not isinstance(self.plural, str):
-            raise InputError(f"Side {name!r}: its noun and its plural are texts")
+        if not _is_name(name) or hasattr(builtins, name):
+            raise InputError(
+                f"Side: {name!r:.80} names a function, so it is an identifier in ASCII that does "
+                "not begin with __ and is no name of Python's own"
+            )
+        if not _is_line(self.noun) or not _is_line(self.plural):
+            raise InputError(f"Side {name!r}: its noun and its plural are texts of one line, no $")
         object.__setattr__(self, "noun", self.noun or name)
         object.__setattr__(self, "plural", self.plural or f"{self.noun}s")
 
@@ -59,7 +65,8 @@ class Game:
         search: What the two make together, in words.
 
     Raises:
-        InputError: Both functions have one name, or `handed` is no tuple of different identifiers.
+        InputError: Both functions have one name, `handed` is no tuple of different identifiers, or
+            has one of theirs or of RESERVED.
     """
 
     leader: Side
@@ -73,16 +80,19 @@ class Game:
         if self.leader.function == self.follower.function:
             raise InputError(f"Game: both functions are named {self.leader.function!r}")
         given = self.handed
-        fine = type(given) is tuple and all(
-            isinstance(name, str) and name.isidentifier() and not iskeyword(name) for name in given
-        )
+        fine = type(given) is tuple and all(map(_is_name, given))
         if not fine or not given or len(set(given)) < len(given):
             raise InputError(
                 f"Game: handed is {given!r:.80}: name what the leader hands to the follower, in a "
                 "tuple of different identifiers; one of one ends with a comma"
             )
-        if not isinstance(self.search, str) or not self.search:
-            raise InputError("Game: search is what the two make together, in words")
+        if taken := {*given} & {*RESERVED, *self.functions}:
+            raise InputError(
+                f"Game: handed names {sorted(taken)[0]!r}, which is a function or an argument of "
+                "both: choose another name"
+            )
+        if not _is_line(self.search) or not self.search:
+            raise InputError("Game: search is what the two make together, in words on one line")
 
     @property
     def functions(self) -> tuple[str, str]:
@@ -171,6 +181,22 @@ class Game:
             return cls(leader, follower, tuple(found["handed"]), found["search"])
         except (InputError, KeyError, TypeError, ValueError) as error:
             raise ValueError(f"game is none ({error})") from None
+
+
+def _is_name(name: object) -> bool:
+    """Whether the sandbox's gate lets a program give this name."""
+    return (
+        isinstance(name, str)
+        and name.isascii()
+        and name.isidentifier()
+        and not iskeyword(name)
+        and not name.startswith("__")
+    )
+
+
+def _is_line(text: object) -> bool:
+    """Whether a text can stand in a prompt's template and in a message."""
+    return isinstance(text, str) and text.isprintable() and "$" not in text
 
 
 def _capital(text: str) -> str:

@@ -8,11 +8,10 @@ from keyword import iskeyword
 from typing import Literal, get_args
 
 from spo_jax.errors import InputError
-from spo_jax.program.game import DESTROY_REPAIR, Game
+from spo_jax.program.game import DESTROY_REPAIR, RESERVED, Game
 from spo_jax.program.types import ROLES, Role
 
 Kind = Literal["matrix", "row", "scalar", "object"]
-RESERVED = ("steps", "rng")  # names in the head of a pair file, besides what is handed
 
 
 @dataclass(frozen=True)

@@ -145,6 +145,8 @@ def parse_pair(text: str, where: str, game: Game | None = None) -> Pair:
         nodes = [each.node for each in module.statements]
         functions = [node.name for node in nodes if isinstance(node, ast.FunctionDef)]
         names = sides_in(text) if game is None else game.functions
+        if names[0] == names[1]:
+            raise Rejection(f"not a pair file: by its head {names[0]} leads and follows")
         for name in names:
             if functions.count(name) != 1:
                 found = ", ".join(functions[:5]) or "none"

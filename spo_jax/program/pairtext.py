@@ -190,8 +190,8 @@ def head(
     instance = "".join(f"{name}, " for name in names)
     game = DESTROY_REPAIR if interface is None else interface.game
     (leads, follows), handed = game.functions, ", ".join(game.handed)
-    title = _quotable(about) or game.words(
-        "A destroy and a repair program for large neighbourhood search."
+    title = _quotable(
+        about or game.words("A destroy and a repair program for large neighbourhood search.")
     )
     notes = " ".join(
         [

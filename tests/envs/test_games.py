@@ -102,3 +102,28 @@ def test_a_game_checks_what_its_leader_returns() -> None:
     rules = problem.rules(instance)
     with pytest.raises(InputError, match="what turn returns, and gives a tuple of tour and first"):
         require_sound(problem, instance, rules, lambda: random.Random(0))
+
+
+@pytest.mark.parametrize(
+    ("returned", "found"),
+    [
+        ("tour, 1", "2 values"),
+        ("(tour, 1, 2, 3)", "4 values"),
+        ("None", "a value of type NoneType"),
+        ("(each for each in (tour, 1, 2))", "a value of type generator"),
+        ("iter((tour, 1, 2))", "a value of type tuple_iterator"),
+    ],
+)
+def test_rules_that_hand_on_what_they_are_given(returned: str, found: str) -> None:
+    """No program is at fault, least of all the follower; and no iterator of the leader's runs."""
+    problem = get_problem("own_game:Unchecked")
+    instances = problem.sample(12, 1, 0)
+    pair = pair_of(f"def turn(dist, tour, steps, rng):\n    return {returned}\n")
+    why = f"Rules.destroyed gives {found}, where a tuple of tour and first and last is due"
+    with LocalEvaluator(problem, workers=1) as evaluator:
+        for ask in (
+            lambda: evaluator.run([pair], instances, seeds=(0,), steps=3),
+            lambda: take_step(evaluator, pair, instances[0], list(range(12)), 0),
+        ):
+            with pytest.raises(InputError, match=why):
+                ask()

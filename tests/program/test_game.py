@@ -112,11 +112,18 @@ def test_parameters() -> None:
         (lambda: Side("two words"), "identifier"),
         (lambda: Side("def"), "identifier"),
         (lambda: Side("fine", 3), "texts"),
+        (lambda: Side("é"), "in ASCII"),  # the gate refuses these names in programs
+        (lambda: Side("__import__"), "in ASCII"),
+        (lambda: Side("isinstance"), "Python's own"),
+        (lambda: Side("fine", "two\nlines"), "of one line"),
+        (lambda: Side("fine", "$5"), "no \\$"),
         (lambda: Game(Side("a"), Side("a"), ("x",)), "both functions are named 'a'"),
         (lambda: Game(Side("a"), "b", ("x",)), "are Sides"),
         (lambda: Game(Side("a"), Side("b"), ()), "name what the leader hands"),
         (lambda: Game(Side("a"), Side("b"), "x"), "ends with a comma"),
         (lambda: Game(Side("a"), Side("b"), ("x", "x")), "different identifiers"),
+        (lambda: Game(Side("a"), Side("b"), ("b",)), "handed names 'b'"),
+        (lambda: Game(Side("a"), Side("b"), ("x", "rng")), "handed names 'rng'"),
         (lambda: Game(Side("a"), Side("b"), ("x",), ""), "in words"),
     ],
 )
@@ -156,6 +163,19 @@ def test_a_pair_file_is_read_by_its_head(game: Game) -> None:
         exec(program.source, apart)
         assert name in apart
         assert not {*game.functions} - {name} & apart.keys()
+
+
+def test_a_head_with_one_name_for_both() -> None:
+    head = '"""Two.\n\nIts functions: build leads, build follows.\n"""'
+    text = f"{head}\n\n\ndef build():\n    return 1\n"
+    with pytest.raises(InputError, match="by its head build leads and follows"):
+        parse_pair(text, "here")
+
+
+def test_words_with_quotes_stay_in_the_head() -> None:
+    odd = Game(*(Side(each) for each in GAME.functions), GAME.handed, 'a """search"""; 1 / 0')
+    text = format_pair(pair_of(odd), interface=Interface(ARGUMENTS, "current", odd))
+    assert parse_pair(text, "here").repair.strategy == "Improves."
 
 
 def test_answers_of_a_game() -> None:

@@ -137,7 +137,7 @@ def search(
     Raises Failure for a step that is not lost.
     """
     arguments, copy, cost_of = rules.arguments, rules.copy, rules.minimised
-    destroyed, repaired = rules.destroyed, rules.repaired
+    destroyed, repaired, due = rules.destroyed, rules.repaired, len(rules.hands)
     draw, reward = choice.draw, choice.reward
     while not stop(at):
         pair = draw(luck)
@@ -157,6 +157,8 @@ def search(
                 current = at.solution
                 output = destroy.function(*arguments(destroy.layout), copy(current), z, rng)
                 handed = destroyed(current, output)
+                if type(handed) not in _VALUES or len(handed) != due:
+                    raise _not_handed(rules, handed)
                 role = "repair"
                 output = repair.function(*arguments(repair.layout), *handed, z, rng)
                 candidate = repaired(output)
@@ -312,6 +314,8 @@ def one_step(
     try:
         given = rules.arguments(destroy.layout)
         handed = rules.destroyed(current, destroy.function(*given, rules.copy(current), z, rng))
+        if type(handed) not in _VALUES or len(handed) != len(rules.hands):
+            raise _not_handed(rules, handed)
         try:
             kept = plain(tuple(handed))  # the repair may use them up
         except (TypeError, RecursionError):
@@ -324,6 +328,16 @@ def one_step(
 
 
 # --- failures -------------------------------------------------------------------------------------
+
+_VALUES = (tuple, list)  # no iterator: a program's own would run where its values are taken
+
+
+def _not_handed(rules: Rules, handed: Any) -> OwnError:
+    """Says that a user's rules give no arguments of a follower: no program is at fault."""
+    plain = type(handed) in _VALUES
+    found = f"{len(handed)} values" if plain else f"a value of type {type(handed).__name__}"
+    due = " and ".join(rules.hands)
+    return OwnError(f"Rules.destroyed gives {found}, where a tuple of {due} is due")
 
 
 class Failure(Exception):

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-KINDS = ("acceptance '", "state '")  # how the message of an OwnError begins
+KINDS = ("acceptance '", "state '", "Rules.destroyed ")  # how the message of an OwnError begins
 
 
 class OwnError(Exception):
