@@ -14,6 +14,7 @@ WITH_MODEL = (*LEARNERS, ENDPOINT)  # generators that `model` is for
 ImportanceMode = Literal["sequence-truncate", "sequence-mask", "token-truncate", "token-mask"]
 STORED = ".spo.npz"  # how a file of instances of any problem ends
 SHIPPED = "shipped"  # the name of the pair that comes with a problem
+ALL = "all"  # of `spo compare`: the problem's construction and all its baselines
 KIT = "lns"  # the module by which programs import the kit of a problem
 SPO = "spo"  # the method of the paper; the others are its baselines and train no model
 # Of the search of a rollout, which a pair file has in its head.

@@ -1,8 +1,8 @@
-"""Checks that the limit on address space (`ulimit -v`) suffices for what a command loads.
+"""The cores that a process may use, and whether the limit on its address space suffices.
 
-Under too low a limit libraries abort in many ways without a message of ours: std::bad_alloc, a
-segment that cannot be mapped, a thread that cannot start. So check it before importing them. This
-module is cheap to import.
+Under too low a limit (`ulimit -v`) libraries abort in many ways without a message of ours:
+std::bad_alloc, a segment that cannot be mapped, a thread that cannot start. So check it before
+importing them. This module is cheap to import.
 """
 
 import os
@@ -17,7 +17,13 @@ MIB = 2**20
 # model needs more.
 WITHOUT_XLA = (600, 75)
 WITH_XLA = (1500, 250)
+MAX_WORKERS = 1024
 WORKER = 200  # MiB of a sandbox worker's interpreter, without the program's memory
+
+
+def usable_cores() -> int:
+    """The CPUs this process may use."""
+    return min(len(os.sched_getaffinity(0)), MAX_WORKERS)
 
 
 def address_space() -> int | None:

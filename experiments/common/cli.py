@@ -11,10 +11,11 @@ from typing import Any
 
 from common.budgets import BUDGETS, PROBLEMS, Budget, Group
 from spo_jax.cli import flags
-from spo_jax.config import MAX_WORKERS, Settings
+from spo_jax.config import Settings
 from spo_jax.envs.problem import Problem
 from spo_jax.envs.problems import get_problem
 from spo_jax.errors import InputError, SpoError
+from spo_jax.limits import MAX_WORKERS
 from spo_jax.stopping import exit_code
 
 

@@ -33,9 +33,9 @@ from spo_jax.envs.labels import with_unique_names
 from spo_jax.envs.problem import Instance, Solution
 from spo_jax.envs.problems.alns import Settings as AlnsSettings
 from spo_jax.envs.report.baselines import get_baseline, run_baseline
-from spo_jax.envs.report.evaluation import require_lawful
 from spo_jax.envs.report.references import known
 from spo_jax.envs.report.reporting import Meter
+from spo_jax.envs.run.evaluator import require_lawful
 from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.run.observation import Showing, Shown, shown_with
 from spo_jax.envs.run.rollouts import Rollouts, Status

@@ -26,6 +26,7 @@ from spo_jax.stopping import STOPPED, exit_code, say_farewell, stoppable, take_t
 if TYPE_CHECKING:
     from spo_jax.envs.reading import Reading
     from spo_jax.envs.report.evaluation import Report
+    from spo_jax.envs.run.sandbox.starting import Ahead
 
 FAILED, BROKEN_PIPE = 2, 141
 HEAVY = {"discover"}  # compute with JAX
@@ -235,11 +236,20 @@ def _report(run: Callable[..., "Report"], json: str | None, *inputs: str) -> int
 
 
 def _solve(args: argparse.Namespace) -> int:
+    from spo_jax.envs.run.sandbox.starting import Ahead
+    from spo_jax.limits import usable_cores
+
+    # Workers start while this process loads what it needs itself.
+    with Ahead(args.workers or usable_cores()) as ahead:
+        return _solved(args, ahead)
+
+
+def _solved(args: argparse.Namespace, ahead: "Ahead") -> int:
     from inspect import unwrap
 
     from spo_jax.envs.reading import remarks_of
     from spo_jax.envs.report.directed import remarks_on_pairs
-    from spo_jax.envs.report.reporting import Searched, conditions, solved_lines
+    from spo_jax.envs.report.searched import Searched, conditions, solved_lines
     from spo_jax.envs.report.solve import default_output, problem_of
     from spo_jax.envs.report.writing import Outputs
     from spo_jax.envs.specs import is_uniform, read_instance
@@ -285,6 +295,7 @@ def _solve(args: argparse.Namespace) -> int:
             began=args.began,
             seed=args.seed,
             progress=searched,
+            ahead=ahead,
             **terms,
         )
     if found.stop is not None:

@@ -28,12 +28,18 @@ class _Command(_Parser):
     """A command that gets its options when it is chosen, so that the others cost nothing."""
 
     options: Callable[[argparse.ArgumentParser], None] | None = None
+    settings: Callable[[], None] | None = None  # adds the flags that take time to make
 
-    def parse_known_args(self, *args: Any, **more: Any) -> Any:
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         if self.options is not None:
             add, self.options = self.options, None
             add(self)
-        found, unknown = super().parse_known_args(*args, **more)
+        if self.settings is not None:
+            cheap = self._option_string_actions.keys() - {"-h", "--help"}
+            if not {each.partition("=")[0] for each in args if each.startswith("-")} <= cheap:
+                add_settings, self.settings = self.settings, None
+                add_settings()
+        found, unknown = super().parse_known_args(args, namespace)
         if unknown:
             raise InputError(self._unknown(unknown[0]))
         return found, unknown

@@ -159,10 +159,11 @@ def evaluate(sub: argparse.ArgumentParser) -> None:
     add("--steps", type=_count, default=500, help="LNS steps of a rollout (default: 500)")
     add("--seeds", type=_count, default=3, help="rollouts of each instance (default: 3)")
     _report_file(sub)
-    _settings(sub, "workers", "cpu_seconds", "on_invalid", "unsafe_sandbox")
-    _settings(sub, "acceptance", "start")
     _trust(sub)
-    _settings(sub, "evaluator", "ray_address")
+    _settings(
+        sub, "workers", "cpu_seconds", "on_invalid", "unsafe_sandbox", "acceptance", "start",
+        "evaluator", "ray_address",
+    )  # fmt: skip
 
 
 def baseline(sub: argparse.ArgumentParser) -> None:
@@ -353,7 +354,15 @@ def _trust(sub: argparse.ArgumentParser) -> None:
     )
 
 
-def _settings(sub: argparse.ArgumentParser, *names: str) -> None:
-    from spo_jax.cli import flags
+def _settings(sub: Any, *names: str) -> None:
+    """Flags of settings. What a setting is takes pydantic to know, so they are added last, and only
+    to a parser that meets an option which it does not know otherwise, or is asked for help.
+    """
+    sub.set_defaults(**dict.fromkeys(names))
 
-    flags.add_settings(sub, names)
+    def add() -> None:
+        from spo_jax.cli import flags
+
+        flags.add_settings(sub, names)
+
+    sub.settings = add

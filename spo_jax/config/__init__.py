@@ -5,7 +5,6 @@ elsewhere: flags, checks and files of presets are made from it. Every setting ha
 unique one: its flag's, and the one that `Settings.make`, `Settings.replace` and messages use.
 """
 
-import os
 from collections.abc import Mapping
 from typing import Any, Self
 
@@ -33,14 +32,9 @@ from spo_jax.config.updates import CALM, EVOTUNE, GRPO, UPDATES
 from spo_jax.config.updates import settings_of as settings_of_update
 from spo_jax.constants import ENDPOINT, LEARNERS, OWN_MODELS, SPO, TERMS, VLLM, WITH_MODEL, current
 from spo_jax.errors import InputError
+from spo_jax.limits import MAX_WORKERS, usable_cores
 
-MAX_WORKERS = 1024
 EXCHANGEABLE = {"local", "ray"}  # evaluators with the same results, to the bit
-
-
-def usable_cores() -> int:
-    """The CPUs this process may use."""
-    return min(len(os.sched_getaffinity(0)), MAX_WORKERS)
 
 
 class Settings(Group):

@@ -4,7 +4,6 @@ import contextlib
 import re
 from collections.abc import Iterator
 
-from spo_jax.config import FIELDS
 from spo_jax.errors import SpoError
 
 _OPTION = re.compile(r"--([a-z]+(?:-[a-z]+)*)(?: [A-Z]+(?:\.py|\.png)?\b)?")
@@ -37,11 +36,13 @@ def in_arguments(**names: str) -> Iterator[None]:
     are not ours, as those of a vLLM server, stay. names: arguments of the function by option,
     where they are not the settings'.
     """
-    known = {name.replace("_", "-"): name for name in FIELDS} | _ARGUMENTS
-    known |= {option.replace("_", "-"): name for option, name in names.items()}
     try:
         yield
     except SpoError as error:
+        from spo_jax.config import FIELDS  # pydantic is slow, and only this needs it
+
+        known = {name.replace("_", "-"): name for name in FIELDS} | _ARGUMENTS
+        known |= {option.replace("_", "-"): name for option, name in names.items()}
         text = str(error)
         for phrase, words in _PHRASES:
             text = phrase.sub(words, text)

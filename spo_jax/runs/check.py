@@ -13,7 +13,8 @@ from typing import NamedTuple
 from spo_jax.envs import exports
 from spo_jax.envs.problem import Infeasible, Instance, Problem, Rules, rules_of
 from spo_jax.envs.problems import get_problem
-from spo_jax.envs.report.evaluation import evaluate, require_lawful
+from spo_jax.envs.report.evaluation import evaluate
+from spo_jax.envs.run.evaluator import require_lawful
 from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.run.onestep import Step, take_step
 from spo_jax.envs.run.rollouts import Status

@@ -6,27 +6,34 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard, cast
 
 from spo_jax import __version__
-from spo_jax.config import Settings, usable_cores
-from spo_jax.constants import SHIPPED
+from spo_jax.constants import ALL, SHIPPED
 from spo_jax.envs.labels import numbered
 from spo_jax.envs.problem import Instance, Problem
 from spo_jax.envs.problems import get_problem, known_problems
 from spo_jax.envs.reading import Reading
-from spo_jax.envs.report import compare as comparing
-from spo_jax.envs.report import evaluation
 from spo_jax.envs.report import solve as solving
-from spo_jax.envs.report.methods import ALL, Method, methods_of
 from spo_jax.envs.report.reference_files import ReferenceFile
+from spo_jax.envs.run.acceptance import PAPER
+from spo_jax.envs.run.starts import RANDOM
+from spo_jax.envs.run.states import STAGNATION
 from spo_jax.envs.specs import in_memory, is_uniform, own_references, parse_specs, read_instance
 from spo_jax.errors import InputError, require_kind
+from spo_jax.limits import usable_cores
 from spo_jax.program import Pair, load_pair
 from spo_jax.program.pairfile import load_terms
 from spo_jax.runs.argument_errors import in_arguments
 
 if TYPE_CHECKING:
+    from spo_jax.config import Settings
+    from spo_jax.envs.report.compare import Comparison
+    from spo_jax.envs.report.evaluation import Report
+    from spo_jax.envs.report.methods import Method
     from spo_jax.runs.run import Run
 
     Given = Pair | Run | str | Path
+
+# The terms of the paper's rollouts, which are the defaults of settings, too.
+PAPERS = {"on_invalid": "fail", "state": STAGNATION, "acceptance": PAPER, "start": RANDOM}
 
 
 @in_arguments(unsafe_sandbox="unsafe", trust_pair="trust=True")
@@ -41,7 +48,7 @@ def evaluate(
     vehicles: int | None = None,
     trust: bool = False,
     **more: Any,
-) -> evaluation.Report:
+) -> "Report":
     """Roll a pair out on groups of instances, as `spo evaluate`.
 
     Args:
@@ -65,6 +72,8 @@ def evaluate(
     Raises:
         SpoError: Something cannot be read or run.
     """
+    from spo_jax.envs.report import evaluation
+
     specs: list[Any] = [on] if isinstance(on, str) or not isinstance(on, Iterable) else list(on)
     if not in_memory(specs) and not all(isinstance(each, str | Path) for each in specs):
         raise InputError("on takes instance files, folders and uniform:SIZExCOUNT, or Instances")
@@ -76,9 +85,8 @@ def evaluate(
             if isinstance(each, Instance) or not (is_uniform(str(each)) or Path(each).is_dir())
         ]
         problem = problem_of(alone, [pair], reading)
-    known, found, config = resolve(pair, problem, trust)
-    terms = terms_of(config) | {"workers": workers or usable_cores()} | more
-    terms |= {"reading": reading}
+    known, found, terms = _found(pair, problem, trust)
+    terms |= {"workers": workers or usable_cores()} | more | {"reading": reading}
     return evaluation.evaluate(found, known, specs, **terms)
 
 
@@ -146,7 +154,7 @@ def compare(
     force: bool = False,
     trust: bool = False,
     **more: Any,
-) -> comparing.Comparison:
+) -> "Comparison":
     """Compare pairs with baselines and solvers, for equal time on equal cores, as `spo compare`.
 
     Args:
@@ -172,6 +180,8 @@ def compare(
     Raises:
         SpoError: Something cannot be read, run or overwritten.
     """
+    from spo_jax.envs.report import compare as comparing
+
     known, read, methods, own = contest(
         _listed(instances), _listed(pairs), problem, _listed(against), references,
         Reading(distances, capacity, vehicles), trust,
@@ -197,8 +207,10 @@ def contest(
     references: str | Path | None,
     reading: Reading,
     trust: bool = False,
-) -> tuple[Problem, list[Instance], list[Method], ReferenceFile | None]:
+) -> "tuple[Problem, list[Instance], list[Method], ReferenceFile | None]":
     """The problem, instances, methods and references of a comparison. Raises InputError."""
+    from spo_jax.envs.report.methods import methods_of
+
     if not given:
         raise InputError("there is nothing to compare on: name an instance or a folder")
     for each in given:
@@ -317,38 +329,38 @@ def resolve_all(
         if problem is None:
             raise InputError("there is no problem: give one, or a pair")
         known = get_problem(problem) if isinstance(problem, str) else problem
-        return known, [solving.shipped_pair(known)], _search_terms([Settings()])
+        return known, [solving.shipped_pair(known)], _search_terms([PAPERS])
     listed = _listed(pairs)
     if not listed:
         raise InputError("there is no pair to search with: give one, or leave it out")
     found: list[Pair] = []
-    configs = []
+    terms = []
     for each in sorted(listed, key=_of_run, reverse=True):  # a run knows its problem
-        problem, pair, config = resolve(each, problem, trust)
+        problem, pair, own = _found(each, problem, trust)
         found.append(pair)
-        configs.append(config)
+        terms.append(own)
     assert isinstance(problem, Problem)
-    return problem, found, _search_terms(configs)
+    return problem, found, _search_terms(terms)
 
 
-def _search_terms(configs: Sequence[Settings]) -> dict[str, Any]:
-    """The terms of a search with pairs that were discovered with these settings.
+def _search_terms(each: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The terms of a search with pairs that were discovered under these terms of rollouts.
 
     It accepts and starts as their rollouts did where that is alike and not the paper's, whose are
     for rollouts alone.
     """
     terms: dict[str, Any] = {
-        "on_invalid": max(each.evaluation.on_invalid for each in configs),  # "skip" above "fail"
-        "state": [each.generator.state for each in configs],
+        "on_invalid": max(own["on_invalid"] for own in each),  # "skip" above "fail"
+        "state": [own["state"] for own in each],
     }
     for name in ("acceptance", "start"):
-        known = {each.terms.get(name) for each in configs}
-        if len(known) == 1 and None not in known:
+        known = {own[name] for own in each}
+        if len(known) == 1 and PAPERS[name] not in known:
             terms |= {name: known.pop()}
     return terms
 
 
-def terms_of(config: Settings) -> dict[str, Any]:
+def terms_of(config: "Settings") -> dict[str, Any]:
     """The terms of rollouts that a pair was discovered under, and is by default used under."""
     evaluation = config.evaluation
     return {
@@ -361,11 +373,32 @@ def terms_of(config: Settings) -> dict[str, Any]:
 
 def resolve(
     pair: "Given", problem: str | Problem | None = None, trust: bool = False
-) -> tuple[Problem, Pair, Settings]:
+) -> "tuple[Problem, Pair, Settings]":
     """The problem, by default the run's; the pair; the settings that it was discovered with.
 
     Raises InputError where the problem is not known, or is not the run's, and, without `trust`, for
     a file whose head names functions: those would run outside the sandbox.
+    """
+    from spo_jax.config import Settings
+
+    known, found, own = _read(pair, problem, trust)
+    return known, found, own if isinstance(own, Settings) else Settings.make(**own)
+
+
+def _found(
+    pair: "Given", problem: str | Problem | None, trust: bool
+) -> tuple[Problem, Pair, dict[str, Any]]:
+    """As `resolve`, with the terms of rollouts alone."""
+    known, found, own = _read(pair, problem, trust)
+    return known, found, PAPERS | own if isinstance(own, dict) else terms_of(own)
+
+
+def _read(
+    pair: "Given", problem: str | Problem | None, trust: bool
+) -> "tuple[Problem, Pair, Settings | dict[str, str]]":
+    """As `resolve`, with a run's settings, or the terms in the head of a pair file.
+
+    Settings are loaded where there are some: that takes longer than all else.
     """
     from spo_jax.envs.glns_operators import is_operators, load_operators
 
@@ -376,7 +409,7 @@ def resolve(
     if isinstance(pair, Pair):
         if problem is None:
             raise InputError("a pair does not say which problem it is for: give one")
-        return problem, pair, Settings()
+        return problem, pair, {}
     if _of_run(pair):
         from spo_jax.runs.run import load_run
 
@@ -396,16 +429,19 @@ def resolve(
                 f"{pair}: its head names the {name} {value}, a function that would run outside "
                 "the sandbox; if you trust it, say so (--trust-pair)"
             )
-    try:
-        config = Settings.make(**terms)
-    except InputError as error:
-        raise InputError(f"{pair}: its head is wrong: {error}") from None
+    if terms:
+        from spo_jax.config import Settings
+
+        try:
+            Settings.make(**terms)
+        except InputError as error:
+            raise InputError(f"{pair}: its head is wrong: {error}") from None
     if problem is None:
         listed = ", ".join(known_problems())
         raise InputError(f"{pair} does not say which problem it is for: add --problem ({listed})")
     if ships:
-        return problem, solving.shipped_pair(problem), Settings()
-    return problem, found or load_operators(pair, problem), config
+        return problem, solving.shipped_pair(problem), {}
+    return problem, found or load_operators(pair, problem), terms
 
 
 def pair_of(run: "Run") -> Pair:

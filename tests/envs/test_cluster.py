@@ -23,7 +23,7 @@ from spo_jax.envs.run.observation import OBSERVED
 from spo_jax.envs.run.planning import Planner
 from spo_jax.envs.run.rollouts import Refusal, Rollouts
 from spo_jax.envs.run.sandbox.jobs import Job
-from spo_jax.envs.run.sandbox.worker import import_path
+from spo_jax.envs.run.sandbox.starting import import_path
 from spo_jax.errors import SandboxUnavailable
 from spo_jax.program import Pair, Program
 

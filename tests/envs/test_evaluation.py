@@ -21,12 +21,12 @@ from spo_jax.envs.report.evaluation import (
 )
 from spo_jax.envs.report.reporting import (
     below_references,
-    conditions,
     console,
     notes,
     proven,
     show_report,
 )
+from spo_jax.envs.report.searched import conditions
 from spo_jax.envs.report.solve import cpu_limit, default_output, problem_of, solve
 from spo_jax.envs.specs import parse_spec
 from spo_jax.errors import InputError

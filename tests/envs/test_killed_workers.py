@@ -16,6 +16,7 @@ from program_collection import good_pair
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.run.rollouts import Status
+from spo_jax.envs.run.sandbox import starting
 from spo_jax.envs.run.sandbox import worker as worker_module
 from spo_jax.envs.run.sandbox.confine import LAYERS
 from spo_jax.errors import SandboxUnavailable
@@ -142,7 +143,7 @@ def test_a_zygote_that_dies_when_it_is_ready_is_not_started_for_ever(
     programs = [Program.from_source("destroy", source) for source in sources]
     words = "died 6 times before a program could run: cannot fork: Resource temporarily unavail"
     with monkeypatch.context() as patch:
-        patch.setattr(worker_module, "LAUNCHER", tmp_path / "launch.py")
+        patch.setattr(starting, "LAUNCHER", tmp_path / "launch.py")
         for ask in (
             lambda: evaluator.run(
                 [Pair(each, good.repair) for each in programs], TSP.sample(9, 1, 0)
@@ -162,7 +163,7 @@ def test_a_sandbox_that_is_always_killed_says_so(
 ) -> None:
     (tmp_path / "launch.py").write_text("import os\nos.kill(os.getpid(), 9)\n")
     monkeypatch.setattr(worker_module, "PAUSE", 0.01)
-    monkeypatch.setattr(worker_module, "LAUNCHER", tmp_path / "launch.py")
+    monkeypatch.setattr(starting, "LAUNCHER", tmp_path / "launch.py")
     words = r"did not start \(6 times\): killed .* SIGKILL"
     with pytest.raises(SandboxUnavailable, match=words), LocalEvaluator(TSP):
         pass

@@ -12,7 +12,7 @@ from spo_jax.envs.problems import get_problem
 from spo_jax.envs.run import job_evaluator
 from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.run.rollouts import Rollouts, Status
-from spo_jax.envs.run.sandbox import worker as worker_module
+from spo_jax.envs.run.sandbox import starting
 from spo_jax.envs.run.sandbox.jobs import portions
 from spo_jax.program import Pair, Program
 
@@ -219,10 +219,10 @@ def test_a_repeated_task_leaves_the_memory_as_it_was_whatever_the_path(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The path moves all blocks: a fault of the order shows on one path in ten."""
-    own = worker_module.import_path()
+    own = starting.import_path()
     for k in range(8):
         path = own + [f"/no/such/{i}" + "y" * (11 * i % 37) for i in range(3 * k)]
-        monkeypatch.setattr(worker_module, "import_path", lambda path=path: path)
+        monkeypatch.setattr(starting, "import_path", lambda path=path: path)
         test_a_rollout_finds_the_same_memory_wherever_it_stands_in_a_job()
 
 

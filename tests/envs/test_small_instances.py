@@ -11,7 +11,7 @@ from spo_jax.envs.problems import get_problem
 from spo_jax.envs.problems.tsp.weights import euclidean
 from spo_jax.envs.report.evaluation import evaluate
 from spo_jax.envs.report.references import solved
-from spo_jax.envs.report.reporting import solved_lines
+from spo_jax.envs.report.searched import solved_lines
 from spo_jax.envs.report.solve import shipped_pair, solve
 from spo_jax.program import Pair, Program
 

@@ -20,7 +20,7 @@ from spo_jax.envs.problems import get_problem
 from spo_jax.envs.problems.cvrp.heuristics import clarke_wright, near_savings
 from spo_jax.envs.problems.tsp import kit
 from spo_jax.envs.problems.tsp.heuristics import nearest_neighbor
-from spo_jax.envs.report.reporting import solved_lines
+from spo_jax.envs.report.searched import solved_lines
 from spo_jax.envs.report.solve import shipped_pair, solve
 from spo_jax.envs.run.acceptance import ACCEPTANCES
 from spo_jax.envs.run.adaptive import Portfolio

@@ -24,7 +24,7 @@ from spo_jax.envs.problem import Instance, Problem
 from spo_jax.envs.reading import AS_STATED, Reading, remarks_on_files
 from spo_jax.envs.report.directed import remarks_on_pairs
 from spo_jax.envs.run.acceptance import PAPER
-from spo_jax.envs.run.evaluator import Evaluator, EvaluatorFactory, Spread
+from spo_jax.envs.run.evaluator import EvaluatorFactory, Spread, require_lawful
 from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.run.observation import shown_with
 from spo_jax.envs.run.rollouts import Rollouts, Status
@@ -336,24 +336,6 @@ def filled(
         report = replace(report, groups=(*report.groups, group), complete=number == len(plans))
         save(report)
     return report
-
-
-def require_lawful(evaluator: Evaluator, problem: Problem, pair: Pair) -> None:
-    """Check a pair by the sandbox's gate.
-
-    Args:
-        evaluator: Whose gate it is.
-        problem: What the pair is for.
-        pair: The programs.
-
-    Raises:
-        InputError: The gate refuses one of them for this problem.
-    """
-    programs = (pair.destroy, pair.repair)
-    for program, reason in zip(programs, evaluator.check(programs), strict=True):
-        if reason is not None:
-            noun = problem.interface.game.named(program.role)
-            raise InputError(f"the {noun} program cannot run on {problem.name}: {reason}")
 
 
 def group_result(

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from spo_jax.constants import ALL
 from spo_jax.envs.kits import load_kit
 from spo_jax.envs.problem import Instance, Problem, Solution
 from spo_jax.envs.problems import get_problem
@@ -27,7 +28,6 @@ from spo_jax.envs.run.parallel_search import News
 from spo_jax.errors import InputError, MissingExtra
 from spo_jax.program import Pair
 
-ALL = "all"  # stands for the problem's construction and all its baselines
 CONSTRUCTION = "construction"
 
 

@@ -15,11 +15,12 @@ from spo_jax.constants import current
 from spo_jax.envs.gaps import gap_of
 from spo_jax.envs.problem import Instance, Problem, Solution
 from spo_jax.envs.problems import get_problem, known_problems
-from spo_jax.envs.report.evaluation import require_lawful
 from spo_jax.envs.run.acceptance import ACCEPTANCES, PAPER
+from spo_jax.envs.run.evaluator import require_lawful
 from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.run.observation import shown_with
 from spo_jax.envs.run.parallel_search import Budget, News, Team
+from spo_jax.envs.run.sandbox.starting import Ahead
 from spo_jax.envs.run.search import Clock, Terms
 from spo_jax.envs.run.starts import CONSTRUCTION, RANDOM, STARTS
 from spo_jax.envs.run.states import STAGNATION
@@ -152,6 +153,7 @@ def solve(
     state: bool | str | Sequence[bool | str] = STAGNATION,
     unsafe: bool = False,
     progress: Callable[[News], None] = lambda news: None,
+    ahead: Ahead | None = None,
 ) -> Solved:
     """Run searches side by side, with exchange of the best.
 
@@ -179,6 +181,7 @@ def solve(
         state: What the programs of each pair are shown of the search, as `evaluate` has it.
         unsafe: Run even where the kernel offers no seccomp.
         progress: Is told the best after every leg, about once a second, with its cost.
+        ahead: Processes for its workers that were started before, while all else was loaded.
 
     Returns:
         The best solution of all searches.
@@ -209,6 +212,7 @@ def solve(
         problem, workers, cpu_seconds=limit, on_invalid=on_invalid, unsafe=unsafe,
         acceptance=terms[0].acceptance, states=[each.state for each in shown],
     )  # fmt: skip
+    evaluator.ahead = ahead
     margin = MARGIN + MARGIN_PER_NODE * instance.size
     last = math.inf if budget is None or clock == "cpu" else began + budget - margin
     until = last if budget is None else last - min(LATE, LATE_SHARE * budget)

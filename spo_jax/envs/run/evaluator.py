@@ -164,6 +164,24 @@ def require_searches(found: object, instances: int, seeds: int, steps: int) -> N
     raise InputError(f"the evaluator returned {shape}: it must return AdaptiveRuns of shape {due}")
 
 
+def require_lawful(evaluator: Evaluator, problem: Problem, pair: Pair) -> None:
+    """Check a pair by the sandbox's gate.
+
+    Args:
+        evaluator: Whose gate it is.
+        problem: What the pair is for.
+        pair: The programs.
+
+    Raises:
+        InputError: The gate refuses one of them for this problem.
+    """
+    programs = (pair.destroy, pair.repair)
+    for program, reason in zip(programs, evaluator.check(programs), strict=True):
+        if reason is not None:
+            noun = problem.interface.game.named(program.role)
+            raise InputError(f"the {noun} program cannot run on {problem.name}: {reason}")
+
+
 class EvaluatorFactory(Protocol):
     """Makes the evaluator of a problem; its settings are those of `LocalEvaluator`."""
 

@@ -17,6 +17,7 @@ from spo_jax.envs.run.job_evaluator import (
 from spo_jax.envs.run.sandbox.confine import REQUIRED
 from spo_jax.envs.run.sandbox.jobs import Place, RunJob
 from spo_jax.envs.run.sandbox.outcome import ChildReport, Ended
+from spo_jax.envs.run.sandbox.starting import Ahead
 from spo_jax.envs.run.sandbox.worker import Worker
 from spo_jax.envs.run.worker_pool import WorkerPool
 from spo_jax.errors import SandboxUnavailable
@@ -49,10 +50,12 @@ class LocalEvaluator(JobEvaluator):
         SandboxUnavailable: On entry, if the sandbox cannot be built here.
     """
 
+    ahead: Ahead | None = None  # zygotes that were started before, for the first start
+
     def _start(self) -> None:
         self._require_kit()
         self._pool: WorkerPool[Work] = WorkerPool(
-            self.problem.spec, self._count, self._kit, parts=self._parts
+            self.problem.spec, self._count, self._kit, parts=self._parts, ahead=self.ahead
         )
         self._pool.start()
         self._started = True

@@ -8,6 +8,7 @@ from spo_jax.envs.problem import Instance
 from spo_jax.envs.run.sandbox.instance_store import InstanceStore
 from spo_jax.envs.run.sandbox.jobs import Job
 from spo_jax.envs.run.sandbox.outcome import Ended, fault
+from spo_jax.envs.run.sandbox.starting import Ahead
 from spo_jax.envs.run.sandbox.worker import Worker, readable
 
 T = TypeVar("T")
@@ -17,7 +18,7 @@ class WorkerPool(Generic[T]):
     """Zygotes with their workers, and the store with the instances. T: what marks a job.
 
     problem: a `get_problem` name. kit: whether programs may import its kit. path: where zygotes
-    import from; by default as this process does. parts: see `Worker`.
+    import from; by default as this process does. parts: see `Worker`. ahead: zygotes to take.
     """
 
     def __init__(
@@ -27,10 +28,13 @@ class WorkerPool(Generic[T]):
         kit: bool = True,
         path: Sequence[str] | None = None,
         parts: Sequence[str] = (),
+        ahead: Ahead | None = None,
     ):
-        self.store = InstanceStore()
-        file = self.store.file.reader
-        self.workers = [Worker(problem, file, kit, path, parts) for _ in range(workers)]
+        file, zygotes = (None, []) if ahead is None else ahead.take(workers)
+        self.store = InstanceStore(file)
+        zygotes += [None] * (workers - len(zygotes))
+        reader = self.store.file.reader
+        self.workers = [Worker(problem, reader, kit, path, parts, each) for each in zygotes]
         self._idle: list[Worker] = []
         self._busy: dict[Worker, T] = {}
 

@@ -20,7 +20,7 @@ from spo_jax.envs.run.job_evaluator import Finished, JobEvaluator, Running, Want
 from spo_jax.envs.run.rollouts import Status
 from spo_jax.envs.run.sandbox.instance_store import LIMIT
 from spo_jax.envs.run.sandbox.outcome import ChildReport, Ended
-from spo_jax.envs.run.sandbox.worker import import_path
+from spo_jax.envs.run.sandbox.starting import import_path
 from spo_jax.errors import SandboxUnavailable
 
 REFRESH = 2.0  # seconds between looks at which nodes there are

@@ -18,7 +18,7 @@ from spo_jax.envs.run.cluster.compatibility import cpu_name, fingerprint, usable
 from spo_jax.envs.run.cluster.encoding import Done, pack
 from spo_jax.envs.run.sandbox.jobs import Job
 from spo_jax.envs.run.sandbox.outcome import Ended
-from spo_jax.envs.run.sandbox.worker import import_path
+from spo_jax.envs.run.sandbox.starting import import_path
 from spo_jax.envs.run.worker_pool import WorkerPool
 
 GATHER = 0.1  # seconds from the first result to an answer, so that an answer brings several

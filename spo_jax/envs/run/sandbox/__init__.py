@@ -9,7 +9,8 @@ memory          arrays that start as zeros
 confine         the kernel's restrictions
 jobs            messages between a worker and its children
 instance_store  the memory file with the instances
-launch          starts a zygote
+starting        starts a zygote's process
+launch          the script that this runs
 zygote          the warm process that forks one confined child per job, and nothing else
 child           the code of that child: gate, compile, rollouts, results as fixed-width numbers
 searching       a child that runs a search of `spo solve`

@@ -1,47 +1,26 @@
 """The memory file with the instances: all workers can read it, only the parent can write it."""
 
-import contextlib
-import os
 import pickle
 from collections.abc import Iterable
 from dataclasses import replace
 
 from spo_jax.envs.problem import Instance
 from spo_jax.envs.run.sandbox.jobs import Place
+from spo_jax.envs.run.sandbox.starting import MemoryFile
 from spo_jax.envs.shared_arrays import LEAST_BYTES, descriptor_of, shared
 
 LIMIT = 256 << 20  # bytes; above it, instances that the run does not need are dropped
 START = 1 << 12  # so that every offset takes the same memory in a child
 
 
-class MemoryFile:
-    """An anonymous file in memory. reader: a descriptor that can only read, for children."""
-
-    def __init__(self, name: str):
-        self._writer = os.memfd_create(name, os.MFD_CLOEXEC)
-        self.reader = os.open(f"/proc/self/fd/{self._writer}", os.O_RDONLY | os.O_CLOEXEC)
-
-    def write(self, data: bytes, offset: int) -> None:
-        """Write all of `data`. Raises OSError if memory is short."""
-        view = memoryview(data)
-        while view:
-            count = os.pwrite(self._writer, view, offset)
-            view, offset = view[count:], offset + count
-
-    def truncate(self, size: int) -> None:
-        os.ftruncate(self._writer, size)
-
-    def close(self) -> None:
-        for fd in (self._writer, self.reader):
-            with contextlib.suppress(OSError):
-                os.close(fd)
-
-
 class InstanceStore:
-    """Instances by digest. `hold` and `share` may only be called while no job runs."""
+    """Instances by digest. `hold` and `share` may only be called while no job runs.
 
-    def __init__(self) -> None:
-        self.file = MemoryFile("spo-instances")
+    file: an empty one, which it closes; by default its own.
+    """
+
+    def __init__(self, file: MemoryFile | None = None) -> None:
+        self.file = MemoryFile("spo-instances") if file is None else file
         self.places: dict[str, Place] = {}
         self._end = START
 

@@ -1,4 +1,4 @@
-"""Start a zygote: `python launch.py CONTROL,JOBS,JOB,BOARD PROBLEM KIT SYS_PATH_JSON [PART...]`.
+"""Start a zygote: `python launch.py CONTROL,JOBS,JOB,STORE SYS_PATH_JSON`.
 
 A separate script: it turns address randomisation off by executing the interpreter again, before
 it imports anything else.
@@ -57,8 +57,8 @@ def set_path(path: Iterable[str]) -> None:
 
 if __name__ == "__main__":
     fixed = fix_addresses()
-    descriptors, problem, kit, path, *parts = sys.argv[1:]
+    descriptors, path = sys.argv[1:]
     set_path(json.loads(path))
     from spo_jax.envs.run.sandbox.zygote import Ends, main
 
-    main(Ends(*map(int, descriptors.split(","))), problem, kit == "kit", fixed, parts)
+    main(Ends(*map(int, descriptors.split(","))), fixed)

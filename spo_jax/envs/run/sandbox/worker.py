@@ -19,7 +19,6 @@ from pathlib import Path
 
 from spo_jax.envs.run.rollouts import Status
 from spo_jax.envs.run.sandbox.child import EXIT_ISOLATE
-from spo_jax.envs.run.sandbox.instance_store import MemoryFile
 from spo_jax.envs.run.sandbox.jobs import (
     HEADER,
     JUDGED,
@@ -36,10 +35,10 @@ from spo_jax.envs.run.sandbox.jobs import (
     is_known,
 )
 from spo_jax.envs.run.sandbox.outcome import ChildReport, Ended, fault, killed, verdict
+from spo_jax.envs.run.sandbox.starting import Zygote, launched
 from spo_jax.envs.run.sandbox.zygote import FORK, ORDER, TAKE
 from spo_jax.errors import SandboxUnavailable
 
-LAUNCHER = Path(__file__).with_name("launch.py")
 START_SECONDS = 60.0
 STARTS = 6  # attempts to start a zygote that is killed while it starts, or dies before any job
 PAUSE = 0.1  # seconds before the first restart; each later one waits twice as long
@@ -53,7 +52,8 @@ class Worker:
 
     store: the descriptor from which its children read instances. kit: whether programs may import
     the problem's kit. path: where the zygote imports from; by default as this process does. parts:
-    the functions of the user's that jobs name, as "package.module:NAME".
+    the functions of the user's that jobs name, as "package.module:NAME". ahead: its first zygote,
+    which was started before, with this store and path.
     """
 
     def __init__(
@@ -63,13 +63,15 @@ class Worker:
         kit: bool = True,
         path: Sequence[str] | None = None,
         parts: Sequence[str] = (),
+        ahead: Zygote | None = None,
     ):
         self._problem = problem
         self._kit = kit
         self._store = store
         self._path = path
         self._parts = parts
-        self._process: subprocess.Popen[bytes] | None = None
+        self._ahead = ahead
+        self._zygote: Zygote | None = None
         self._futile = 0  # zygotes in a row that died before a job began
         self.layers: dict[str, bool] = {}
         self.job: Job | None = None
@@ -79,30 +81,10 @@ class Worker:
 
     def launch(self) -> None:
         """Start the process; `start` waits until it is ready, so several can warm up at once."""
-        self._control, control = socket.socketpair()
-        self._jobs, jobs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._file = MemoryFile("spo-job")
-        ends = (control.fileno(), jobs.fileno(), self._file.reader, self._store)
-        command = [sys.executable, "-s", "-S", "-P", "-B"]
-        command += [str(LAUNCHER), ",".join(map(str, ends))]
-        command += [self._problem, "kit" if self._kit else "none"]
-        command += [json.dumps(import_path() if self._path is None else list(self._path))]
-        command += self._parts
-        single = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
-        self._process = subprocess.Popen(
-            command,
-            env={"PYTHONHASHSEED": "0", **dict.fromkeys(single, "1")},
-            pass_fds=ends,
-            cwd="/",
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-        )
-        control.close()
-        jobs.close()
-        assert self._process.stderr is not None
-        os.set_blocking(self._process.stderr.fileno(), False)
+        self._zygote = self._ahead or launched(self._store, self._path)
+        self._ahead = None
+        self._zygote.tell(self._problem, self._kit, self._parts)
+        self._control, self._jobs = self._zygote.control, self._zygote.jobs
         self._waiting: list[int] = []  # children that the zygote waits for
         self._statuses = b""
         self._words: str | None = None
@@ -162,7 +144,7 @@ class Worker:
 
     @property
     def _was_killed(self) -> bool:
-        code = self._process.returncode if self._process is not None else None
+        code = self._zygote.process.returncode if self._zygote is not None else None
         return code is not None and code < 0
 
     def _last_words(self) -> str:
@@ -172,8 +154,8 @@ class Worker:
         return self._words
 
     def _found_words(self) -> str:
-        process = self._process
-        assert process is not None
+        assert self._zygote is not None
+        process = self._zygote.process
         assert process.stderr is not None
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(1.0)
@@ -187,19 +169,12 @@ class Worker:
 
     def close(self) -> None:
         """Kill the zygote and its children."""
-        if self._process is None:
-            return
-        if self.job is not None:
+        if self._zygote is not None and self.job is not None:
             self._kill_child()
             self._end_job()
-        self._control.close()
-        self._jobs.close()
-        self._file.close()
-        self._process.kill()
-        self._process.wait()
-        assert self._process.stderr is not None
-        self._process.stderr.close()
-        self._process = None
+        for each in filter(None, (self._zygote, self._ahead)):
+            each.close()
+        self._zygote = self._ahead = None
 
     # --- a job's life -----------------------------------------------------------------------------
 
@@ -209,7 +184,8 @@ class Worker:
         places: of its instances in the store. matrix: the file with the distances of the instance,
         where they are not in the store.
         """
-        self._file.write(job.frames(places), 0)
+        assert self._zygote is not None
+        self._zygote.file.write(job.frames(places), 0)
         if isinstance(job, SearchJob):  # which also reads
             ends = socket.socketpair()
             read_end, write_end = ends[0].detach(), ends[1].detach()
@@ -449,8 +425,8 @@ class Worker:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._pid, signal.SIGKILL)
             self._killed = True
-        elif self._process is not None:  # it never forked, so the zygote hangs
-            self._process.kill()
+        elif self._zygote is not None:  # it never forked, so the zygote hangs
+            self._zygote.process.kill()
 
 
 def readable(descriptors: Iterable[int], seconds: float) -> list[int]:
@@ -462,8 +438,3 @@ def readable(descriptors: Iterable[int], seconds: float) -> list[int]:
     for descriptor in descriptors:
         watch.register(descriptor, select.POLLIN)
     return [descriptor for descriptor, _ in watch.poll(math.ceil(1000 * max(0.0, seconds)))]
-
-
-def import_path() -> list[str]:
-    """Where this process imports from, in full."""
-    return [os.path.abspath(place or ".") for place in sys.path]

@@ -19,7 +19,6 @@ import socket
 import struct
 import sys
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,16 +46,24 @@ class Ends:
     store: int
 
 
-def main(
-    ends: Ends, problem: str, with_kit: bool, fixed_addresses: bool, parts: Sequence[str] = ()
-) -> None:
-    """The whole life of the zygote. problem: a `get_problem` name. with_kit: offer its kit. parts:
-    functions of the user's that jobs name, which can only be imported now.
+def main(ends: Ends, fixed_addresses: bool) -> None:
+    """The whole life of the zygote.
+
+    The parent tells it a problem, by a `get_problem` name, whether to offer its kit, and functions
+    of the user's that jobs name, which can only be imported now.
     """
     os.environ.clear()
     warnings.simplefilter("ignore")
     np.seterr(all="ignore")
     _load_lazy_modules()
+    told = b""
+    while not told.endswith(b"\n"):
+        part = os.read(ends.control, 1 << 12)
+        if not part:  # the parent is gone
+            return
+        told += part
+    problem, with_kit, parts = json.loads(told)
+    del told, part
     solved = get_problem(problem)
     for name in parts:
         imported("part", name, "", call=False)
