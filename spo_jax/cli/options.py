@@ -43,8 +43,7 @@ def discover(sub: argparse.ArgumentParser) -> None:
     add(
         "--search",
         metavar="NAME",
-        help="rollouts search as in the paper, or start, accept and end as in spo solve: paper or "
-        "solve (default: paper)",
+        help="paper: rollouts as published; solve: as spo solve",
     )
     add("--out", metavar="RUN", help="folder of the new run (default: a new one in runs/)")
     add("--resume", metavar="RUN", help="go on with the run in this folder")
@@ -57,7 +56,7 @@ def discover(sub: argparse.ArgumentParser) -> None:
     add(
         "--dump-config",
         action="store_true",
-        help="print the settings as a TOML file for --preset, and run nothing",
+        help="print the settings as a preset, and run nothing",
     )
     add("--report", action="store_true", help="write report.html after every round (spo report)")
     add(

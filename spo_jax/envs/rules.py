@@ -79,7 +79,7 @@ class Rules:
     def polished(self, before: Solution, after: Solution) -> Solution:
         """The candidate after a local search at what a step changed; by default as it is.
 
-        `spo solve` does it before it accepts or rejects, except with the paper's acceptance.
+        Searches do it before they accept or reject, except with the paper's acceptance.
 
         Args:
             before: The solution that the step began with.

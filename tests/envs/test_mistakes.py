@@ -1,7 +1,7 @@
 """Mistakes of a user's own problem are told in one sentence, and never blamed on programs."""
 
+import itertools
 import math
-import random
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +18,8 @@ from spo_jax.envs.run.rollouts import Status
 from spo_jax.envs.specs import read_instance, sampled
 from spo_jax.errors import InputError
 from spo_jax.program import Argument, Interface, Pair, Program
+
+ORDERS = itertools.cycle([[1, 2, 3, 4, 5], [2, 1, 3, 4, 5]])  # starts that no seed decides
 
 
 def test_a_reference_is_a_feasible_solution(tmp_path, monkeypatch):
@@ -176,7 +178,7 @@ class Mine(Whole):
         (Mine, "interface", Interface(()), "pass 1 arguments to programs, .* declares 0"),
         (Own, "start", lambda *_: np.arange(1, 6), "a start of path-0 is no list of integers"),
         (Own, "start", lambda *_: [(1, 2)], "a start of path-0 is no list of integers"),
-        (Own, "start", lambda *_: random.sample(range(1, 6), 5), "when it is drawn again"),
+        (Own, "start", lambda *_: next(ORDERS), "when it is drawn again"),
         (Own, "encode", lambda *_: None, "a code that is no list of at most"),
         (Own, "copy", lambda *_: None, "is not what its Rules.copy returns"),
         (Own, "cost", lambda *_: math.inf, "costs inf, not a finite number"),

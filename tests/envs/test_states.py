@@ -49,6 +49,9 @@ class Line:
     def repaired(self, output):
         return next(self.draws)
 
+    def polished(self, before, after):
+        return after
+
 
 def trace_of(state, draws, seen, acceptance="improving"):
     rules = Line(draws, seen)

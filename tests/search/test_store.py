@@ -469,18 +469,8 @@ def test_a_run_without_a_pair_says_where_to_look():
 
 
 def args(**given):
-    fields = [
-        "problem",
-        "preset",
-        "out",
-        "resume",
-        "rewind",
-        "folder",
-        "adapters",
-        "purpose",
-        "trust_pair",
-    ]
-    fields = dict.fromkeys(fields)
+    names = "problem preset search out resume rewind folder adapters purpose trust_pair"
+    fields = dict.fromkeys(names.split())
     return Namespace(**(fields | given))
 
 

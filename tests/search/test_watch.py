@@ -20,6 +20,7 @@ from hostile_runs import BAD, made
 
 from spo_jax import InputError
 from spo_jax.cli import main
+from spo_jax.program import DESTROY_REPAIR
 from spo_jax.runs.database.store import Store
 from spo_jax.runs.folders import DATABASE, LOG
 from spo_jax.runs.probes import ProbeRecord
@@ -318,6 +319,7 @@ def drawn(name: str, seed: int, values: list[float], **own: Any) -> Any:
         path=Path(name), rounds=len(values), progress=f"{len(values)} of 9", status="running",
         gaps=column, config=SimpleNamespace(flat=lambda: flat, seed=seed, problem="tsp"),
         counts=[Counts(6, 5, 4, 10, 9, 4, 9, 0, None, None)] * len(values), probes=(),
+        game=DESTROY_REPAIR,
     )  # fmt: skip
 
 

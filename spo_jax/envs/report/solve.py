@@ -85,8 +85,8 @@ def problem_of(path: str | Path, options: Iterable[str] = ()) -> str:
         if fits:
             return next((n for n in fits if set(options) <= {*known[n].reading}), fits[0])
     own = [suffix for each in known.values() for suffix in each.suffixes]
-    tables = dict.fromkeys(suffix for each in known.values() for suffix in each.tables)
-    *most, last = [*own, *tables]
+    tables = [suffix for each in known.values() for suffix in each.tables]
+    *most, last = dict.fromkeys([*own, *tables])
     listed = f"{', '.join(most)} or {last}"
     raise InputError(f"{path}: the suffix is not {listed}, so say which --problem it is of")
 

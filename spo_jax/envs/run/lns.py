@@ -269,7 +269,8 @@ def rollout(
     draw from. used: the share of another budget than the steps that is used up; at 1 no step begins
     any more. skip_infeasible: a candidate that breaks the contract is a rejected step instead of a
     failure, as one above a limit always is. acceptance: a name of ACCEPTANCES; luck, rewritten: as
-    in `search`, for others than the paper's. Raises Failure, and OwnError.
+    in `search`, for others than the paper's, with which what a repair makes is polished too.
+    Raises Failure, and OwnError.
     """
     if first is None:
         first = rules.start(start)
@@ -291,7 +292,8 @@ def rollout(
     search(
         rules, at, record, accept, record.stop, luck, rng,
         lost=lambda pair, role, error: is_lost(error, skip_infeasible),
-        rewritten=None if acceptance == PAPER else rewritten, history=record.history,
+        rewritten=None if acceptance == PAPER else rewritten,
+        polished=None if acceptance == PAPER else rules.polished, history=record.history,
     )  # fmt: skip
     best_cost, state, shown = record.best_cost, record.state, record.shown
     missing = steps - len(state)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from spo_jax.envs.gaps import reference_gap
-from spo_jax.envs.problem import Instance, Problem, Solution
+from spo_jax.envs.problem import Instance, Problem, Solution, rules_of
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.report.baselines import get_baseline
 from spo_jax.envs.run.acceptance import ACCEPTANCES, PAPER, mean_edge
@@ -209,6 +209,7 @@ def _walk(
     history = History(cost, STEPS, lambda step: step / STEPS, lambda share: threshold * left(share))
     taken = []
     stopped = ""
+    rules = rules_of(problem, instance)
     for k in range(STEPS):
         history.step, history.stagnation, history.best = k, since, lowest
         state = shown.at(since, k, history)
@@ -217,6 +218,10 @@ def _walk(
         except InputError as error:
             stopped = f"The search that is drawn ended at step {k + 1}: {error}."
             break
+        if acceptance != PAPER:
+            candidate = rules.polished(current, step.candidate)
+            code, cost_of = [*rules.encode(candidate)], problem.minimised(instance, candidate)
+            step = replace(step, candidate=candidate, code=code, cost=cost_of)
         accepted = rule(step.cost, cost, lowest, k / STEPS)
         taken.append(Frame(k + 1, current, step, cost, state, accepted))
         outcome = _outcome(step.cost, cost, lowest) if accepted else Outcome.REJECTED

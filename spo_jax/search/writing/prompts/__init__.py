@@ -49,6 +49,7 @@ from spo_jax.envs.problems import get_problem
 from spo_jax.envs.run.states import SHOWN, SINCE, parts_shown
 from spo_jax.errors import InputError, SpoError
 from spo_jax.program import DESTROY_REPAIR, ROLES, Game, Pair, Program, Prompt, Role
+from spo_jax.program.types import one_line
 from spo_jax.program.versions import header, version
 from spo_jax.registry import imported
 from spo_jax.search.writing.forms import (
@@ -403,7 +404,7 @@ class Templates:
     def _shown(self, program: Program, how: ShowDestroy) -> str:
         strategy, source = _strategy(program), program.source.strip("\n")
         if self._framed:
-            if how == "both" and _flat(strategy) in _flat(source):  # it is the docstring
+            if how == "both" and one_line(strategy) in one_line(source):  # it is the docstring
                 how = "source"
             strategy = _first_sentence(strategy)
         return self._fill(f"shown-{how}.txt", strategy=strategy, source=source)
@@ -433,13 +434,9 @@ def _strategy(program: Program) -> str:
     return program.strategy or "(none given)"
 
 
-def _flat(text: str) -> str:
-    return " ".join(text.split())
-
-
 def _first_sentence(text: str) -> str:
     """The first sentence of a text, cut at MOST_SHOWN characters."""
-    first, dot, _ = _flat(text).partition(". ")
+    first, dot, _ = one_line(text).partition(". ")
     return textwrap.shorten(first + dot.strip(), MOST_SHOWN, placeholder=" ...")
 
 
