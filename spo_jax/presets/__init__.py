@@ -61,7 +61,7 @@ def with_search(given: Mapping[str, Any]) -> dict[str, Any]:
     name = settings.pop("search", None)
     if name is None:
         return settings
-    if name not in SEARCHES:
+    if not isinstance(name, str) or name not in SEARCHES:
         raise InputError(f"search is {name!r:.80}; it must be one of {', '.join(SEARCHES)}")
     return dict(SEARCHES[name]) | settings
 
