@@ -64,7 +64,7 @@ def test_beside_a_plain_loop():
         rules = SimpleNamespace(
             size=3, arguments=lambda layout: (), copy=lambda x: x, minimised=float,
             start=lambda rng: 6, destroyed=lambda now, out: out, repaired=lambda out: out,
-            polished=lambda before, after: after,
+            polished=lambda before, after: after, hands=("rest", "removed"),
         )  # fmt: skip
 
         def destroy(now, z, rng, seen=seen):

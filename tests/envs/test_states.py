@@ -49,6 +49,8 @@ class Line:
     def repaired(self, output):
         return next(self.draws)
 
+    hands = ("rest", "removed")
+
     def polished(self, before, after):
         return after
 

@@ -72,7 +72,6 @@ from spo_jax.search.writing.forms import (
 from spo_jax.search.writing.languages import LANGUAGES, Language
 
 INITIALIZATION = "initialization"  # the form that shows no parents
-_LATER = ("mend.txt", "mend-copy.txt")
 
 MOST_SHOWN = 200  # characters of the strategy of a destroy that a short prompt shows
 FRAME = "frame"  # in output.txt of the style "frame": the function to complete
@@ -216,7 +215,7 @@ class Templates:
         """Hex digest of texts and forms; equal digests make equal prompts."""
         found = hashlib.blake2b(digest_size=16)
         for name, text in sorted(self.texts.items()):
-            if name in _LATER and text == built_in().texts[name]:
+            if name in ("mend.txt", "mend-copy.txt") and text == built_in().texts[name]:
                 continue  # so that a run from before there was one goes on
             form = str(self.forms.get(name.removesuffix(".txt"), ""))
             found.update(f"{name}\0{form}\0{len(text)}\0{text}".encode())
