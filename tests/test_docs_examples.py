@@ -453,7 +453,7 @@ def test_from_discovery_to_an_export(
     first = found.minimised(instance, found.construct(instance))
     on = ["--problem", problem, "--on", file, "uniform:12x1", "--seeds", 2, "--workers", 1]
     assert "0/2" in spo("evaluate", "pair.py", *on, "--steps", 20)
-    spo("solve", file, "--problem", problem, "--pair", "whole", "--steps", 50, "--workers", 1)
+    spo("solve", file, "--pair", "whole", "--steps", 50, "--workers", 1)  # of the run's problem
     [written] = tmp_path.glob(f"*.spo{found.solution_suffix}")
     assert found.minimised(instance, found.read_solution(written, instance)) <= first
 

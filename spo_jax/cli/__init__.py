@@ -260,12 +260,8 @@ def _solved(args: argparse.Namespace, ahead: "Ahead") -> int:
             f"spo solve reads a file, not {args.instance}: spo compare also draws instances"
         )
     name, given = args.problem, args.pair or []
-    if name is None:
-        try:
-            name = problem_of(args.instance, _reading(args).given)
-        except InputError:
-            if not any(Path(pair).is_dir() for pair in given):  # a run knows its problem
-                raise
+    if name is None and not any(Path(pair).is_dir() for pair in given):  # a run knows its problem
+        name = problem_of(args.instance, _reading(args).given)
     problem, pairs, terms = resolve_all(args.pair, name, args.trust_pair)
     terms |= _sandbox(args) | _asked(args, "start", "acceptance")
     with (searched := Searched(sys.stderr, args.instance)):

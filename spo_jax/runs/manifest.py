@@ -9,7 +9,7 @@ import os
 import platform
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -245,12 +245,23 @@ def check_prompts(stored: Mapping[str, Any], now: str | None, path: Path) -> Non
 
 def check_game(stored: Mapping[str, Any], now: Game, path: Path) -> None:
     """Raises InputError where a run in `path` would go on with another game than it began with."""
-    if stored.get("game") != now.to_json():
-        began = Game.of_json(stored.get("game"))
+    began = Game.of_json(stored.get("game"))
+    if began != now:
+        said = zip(_said(began), _said(now), strict=True)
+        then, other = next((then, other) for then, other in said if then != other)
         raise InputError(
-            f"{path} began with another game: {' and '.join(began.functions)} then, "
-            f"{' and '.join(now.functions)} now; begin a new run"
+            f"{path} began with another game: {then} then, {other} now; begin a new run"
         )
+
+
+def _said(game: Game) -> Iterator[str]:
+    """What tells games apart, in words."""
+    sides = game.leader, game.follower
+    yield " and ".join(game.functions)
+    yield " and ".join(game.handed)
+    yield " and ".join(each.noun for each in sides)
+    yield " and ".join(each.plural for each in sides)
+    yield game.search
 
 
 def check_objects(stored: Mapping[str, Any], now: Mapping[str, str], path: Path) -> None:

@@ -209,6 +209,8 @@ def test_a_whole_cost_becomes_a_float(monkeypatch):
         ("name", "a/b c", "its name is 'a/b c', not a word"),
         ("suffixes", ".col", "its suffixes is '.col', not a tuple"),
         ("suffixes", ("col",), r"its suffixes is \('col',\), not a tuple"),
+        ("acceptances", "annealing", "its acceptances is 'annealing', not a tuple"),
+        ("acceptances", (), r"its acceptances is \(\), not a tuple"),
         ("settings", [1], r"its settings is \[1\], not a mapping"),
         ("baselines", {"a": "m:f"}, "its baselines is {'a': 'm:f'}, not a mapping"),
         ("classical_destroys", lambda _: ["def"], "returned no tuple of Programs"),

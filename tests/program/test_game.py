@@ -1,6 +1,8 @@
 """Games of two programs: words, names, and that destroy and repair stay as they were."""
 
 import json
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -20,6 +22,7 @@ from spo_jax.program import (
     parse_answer,
 )
 from spo_jax.program.pairfile import parse_pair
+from spo_jax.runs.manifest import check_game
 from spo_jax.search.writing.prompts import Templates, built_in
 
 GAME = Game(
@@ -190,3 +193,18 @@ def test_answers_of_a_game() -> None:
     two = "def first():\n    return 1\n\n\ndef second():\n    return 2\n"
     with pytest.raises(Rejection, match="no function named improve"):
         parse_answer("labels", "repair", f"```python\n{two}```", "improve")
+
+
+def test_a_run_with_another_game_says_what_differs(tmp_path: Path) -> None:
+    stored = {"game": GAME.to_json()}
+    check_game(stored, GAME, tmp_path)
+    leader = GAME.leader
+    for now, why in (
+        (DESTROY_REPAIR, "construct and improve then, destroy and repair now"),
+        (replace(GAME, handed=("tour",)), "tour and fresh then, tour now"),
+        (replace(GAME, leader=replace(leader, noun="building")),
+         "construction and improvement then, building and improvement now"),
+        (replace(GAME, search="search"), "iterated local search then, search now"),
+    ):  # fmt: skip
+        with pytest.raises(InputError, match=why):
+            check_game(stored, now, tmp_path)

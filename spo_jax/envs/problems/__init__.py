@@ -84,6 +84,13 @@ def _require_problem(what: str, problem: Problem) -> None:
             type(suffixes) is tuple
             and all(isinstance(s, str) and re.fullmatch(r"\.[^.A-Z/]+", s) for s in suffixes),
         ),
+        (
+            "acceptances",
+            'a tuple of names, as ("annealing",)',
+            type(problem.acceptances) is tuple
+            and problem.acceptances
+            and all(isinstance(name, str) for name in problem.acceptances),
+        ),
         ("settings", "a mapping", isinstance(problem.settings, Mapping)),
         (
             "baselines",
