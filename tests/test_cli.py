@@ -19,6 +19,7 @@ import spo_jax
 from spo_jax import __version__, cli, stopping
 from spo_jax.cli import main
 from spo_jax.envs.problems import get_problem, known_problems
+from spo_jax.envs.run.sandbox import starting
 from spo_jax.errors import InputError
 from spo_jax.program import Completion
 
@@ -829,6 +830,22 @@ def test_a_baseline_that_the_deadline_ends_says_no_more(folder, workers):
         assert rest == "spo: stopped\n"
     assert workers == 0 or rest
     wait_for_the_end_of(begun)
+
+
+@pytest.mark.parametrize("argv", [["no.tsp"], ["a.tsp", "--pair", "no.py"], ["uniform:9x1"]])
+def test_a_search_that_cannot_begin_ends_the_workers_that_were_started_for_it(
+    argv, folder, monkeypatch, capsys
+):
+    started = []
+    launched = starting.launched
+    monkeypatch.setattr(
+        starting, "launched", lambda *a: started.append(launched(*a)) or started[-1]
+    )
+    assert main(["solve", *argv, "--workers", "2"]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+    assert len(started) == 2
+    assert all(each.process.returncode is not None for each in started)
+    assert all(each.control.fileno() == -1 for each in started)
 
 
 def children(pid):

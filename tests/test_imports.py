@@ -133,18 +133,37 @@ def test_the_command_line_loads_nothing_heavy_before_it_knows_the_command() -> N
     assert not modules & {"jax", "flax", "optax", "numpy", "rich", "matplotlib"}
 
 
-def test_a_file_is_solved_without_what_reads_runs(tmp_path: Path) -> None:
-    """A search begins as soon as it can."""
-    file = tmp_path / "a.csv"
-    file.write_text("x,y\n" + "".join(f"{i % 3},{i}\n" for i in range(8)))
+NODES = """TYPE: TSP
+DIMENSION: 9
+EDGE_WEIGHT_TYPE: EUC_2D
+NODE_COORD_SECTION
+""" + "".join(f"{i} {i % 3} {i}\n" for i in range(1, 10))
+
+
+def test_a_search_begins_without_what_it_does_not_need(tmp_path: Path) -> None:
+    """It begins as soon as it can: no runs, settings, tables, other problems or workers' code."""
+    file = tmp_path / "a.tsp"
+    file.write_text(NODES)
     modules = loaded_by(
         "from spo_jax.cli import main\n"
-        f"main(['solve', {str(file)!r}, '--problem', 'tsp', '--steps', '2', '--workers', '1', "
-        f"'--out', {str(tmp_path / 'a.tour')!r}])",
+        "from spo_jax.envs.run.sandbox import starting\n"
+        "first = {*sys.modules}\n"
+        "starts, launched = [], starting.launched\n"
+        "def noted(*arguments):\n"
+        "    starts.append({*sys.modules} - first)\n"
+        "    return launched(*arguments)\n"
+        "starting.launched = noted\n"
+        f"code = main(['solve', {str(file)!r}, '--steps', '2', '--out', {str(file) + '.tour'!r}])\n"
+        "assert code == 0 and starts\n"
+        "assert not any('numpy' in each for each in starts), starts",
         whole=True,
     )
-    assert "spo_jax.envs.run.lns" in modules
-    assert not modules & {"jax", "sqlite3", "spo_jax.runs.run", "spo_jax.search"}
+    assert "spo_jax.envs.run.parallel_search" in modules
+    packages = {"jax", "sqlite3", "pydantic", "rich", "matplotlib", "multiprocessing", "email"}
+    ours = {"search", "config", "runs.run", "envs.report.evaluation", "envs.report.compare"}
+    ours |= {"envs.problems.cvrp", "envs.problems.vrptw", "program.answers"}
+    ours |= {"envs.run.sandbox.zygote", "envs.run.sandbox.child"}
+    assert not modules & (packages | {f"spo_jax.{each}" for each in ours})
 
 
 def test_no_file_is_too_long() -> None:

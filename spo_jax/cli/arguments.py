@@ -66,7 +66,9 @@ def parser() -> argparse.ArgumentParser:
         epilog="Start with: spo doctor, then spo discover tsp. Each command has its own --help.",
     )
     top.add_argument("--version", action="version", version=f"spo-jax {__version__}")
-    commands = top.add_subparsers(metavar="COMMAND", required=True, parser_class=_Command)
+    commands = top.add_subparsers(
+        metavar="COMMAND", required=True, parser_class=_Command, prog=top.prog
+    )  # argparse loads what formats a help to find out the name by itself
     for name, (short, paragraph, example, add_options) in COMMANDS.items():
         sub = commands.add_parser(
             name,

@@ -1,9 +1,13 @@
-"""Programs and pairs, parsed from a model's answer or a pair file."""
+"""Programs and pairs, parsed from a model's answer or a pair file.
 
-from spo_jax.program.answers import parse_answer, parse_response
+What reads and writes texts is loaded when it is first asked for: workers know programs alone.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from spo_jax.program.game import DESTROY_REPAIR, Game, Side
 from spo_jax.program.interface import Argument, Interface
-from spo_jax.program.pairfile import Unwritable, format_pair, load_pair, save_pair
 from spo_jax.program.syntax import parse_tree
 from spo_jax.program.types import (
     MAX_SOURCE,
@@ -22,6 +26,10 @@ from spo_jax.program.types import (
     normalise,
     one_line,
 )
+
+if TYPE_CHECKING:
+    from spo_jax.program.answers import parse_answer, parse_response
+    from spo_jax.program.pairfile import Unwritable, format_pair, load_pair, save_pair
 
 __all__ = [
     "DESTROY_REPAIR",
@@ -52,3 +60,14 @@ __all__ = [
     "parse_tree",
     "save_pair",
 ]
+
+_HOMES = dict.fromkeys(("parse_answer", "parse_response"), "answers")
+_HOMES |= dict.fromkeys(("Unwritable", "format_pair", "load_pair", "save_pair"), "pairfile")
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = found
+    return found

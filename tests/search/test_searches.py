@@ -13,7 +13,7 @@ from spo_jax.envs.problems import get_problem
 from spo_jax.errors import InputError
 from spo_jax.program import Pair, Program, format_pair, load_pair
 from spo_jax.program.pairfile import load_terms, save_pair
-from spo_jax.runs.pairs import resolve, resolve_all
+from spo_jax.runs.pairs import PAPERS, resolve, resolve_all, terms_of
 from spo_jax.search.plugins import require_parts
 from spo_jax.search.utility import meaning
 from spo_jax.search.writing.grammar import GrammarGenerator
@@ -185,3 +185,7 @@ def test_a_run_for_another_search(tmp_path, monkeypatch, capsys):
     page = Path("run/report.html").read_text()
     assert "<code>steps_since_improvement, share_of_budget, last_change</code>" in page
     assert "same draw removes in the first state" in page
+
+
+def test_the_terms_of_a_pair_that_names_none_are_the_defaults_of_settings() -> None:
+    assert terms_of(Settings()) == PAPERS

@@ -2,8 +2,7 @@
 
 import re
 import sys
-from collections.abc import Mapping
-from importlib.metadata import entry_points
+from collections.abc import Iterator, Mapping
 
 from spo_jax.envs.problem import Baseline, Problem
 from spo_jax.errors import InputError, require_kind
@@ -29,6 +28,8 @@ def known_problems() -> dict[str, str]:
     Raises:
         InputError: Two packages provide a problem of the same name.
     """
+    from importlib.metadata import entry_points  # takes a while, and a worker needs none
+
     found = dict(_OURS)
     for point in entry_points(group=GROUP):
         if found.setdefault(point.name, point.value) != point.value and point.name not in _OURS:
@@ -37,6 +38,22 @@ def known_problems() -> dict[str, str]:
                 f"{point.value}): uninstall one, or name problems as 'package.module:NAME'"
             )
     return found
+
+
+def each_problem() -> Iterator[tuple[str, Problem]]:
+    """The named problems one after another, ours first, each loaded when it is its turn.
+
+    Yields:
+        Its name, and the problem.
+
+    Raises:
+        InputError: As `known_problems` and `get_problem`.
+    """
+    for name in _OURS:
+        yield name, get_problem(name)
+    for name in known_problems():
+        if name not in _OURS:
+            yield name, get_problem(name)
 
 
 def get_problem(name: str) -> Problem:

@@ -14,7 +14,7 @@ from typing import Any
 from spo_jax.constants import current
 from spo_jax.envs.gaps import gap_of
 from spo_jax.envs.problem import Instance, Problem, Solution
-from spo_jax.envs.problems import get_problem, known_problems
+from spo_jax.envs.problems import each_problem
 from spo_jax.envs.run.acceptance import ACCEPTANCES, PAPER
 from spo_jax.envs.run.evaluator import require_lawful
 from spo_jax.envs.run.local import LocalEvaluator
@@ -77,15 +77,20 @@ class Solved:
 def problem_of(path: str | Path, options: Iterable[str] = ()) -> str:
     """The name of the known problem with the suffix of an instance file. Raises InputError.
 
-    options: of `Reading` that its files must take. Of several, the first in `known_problems`.
+    options: of `Reading` that its files must take. Of several, the first of `each_problem`.
     """
-    known = {name: get_problem(name) for name in known_problems()}
     for kind in ("suffixes", "tables"):
-        fits = [n for n, each in known.items() if Path(path).suffix.lower() in getattr(each, kind)]
+        fits = []
+        for name, each in each_problem():
+            if Path(path).suffix.lower() in getattr(each, kind):
+                if set(options) <= {*each.reading}:
+                    return name
+                fits.append(name)
         if fits:
-            return next((n for n in fits if set(options) <= {*known[n].reading}), fits[0])
-    own = [suffix for each in known.values() for suffix in each.suffixes]
-    tables = [suffix for each in known.values() for suffix in each.tables]
+            return fits[0]
+    known = [each for _, each in each_problem()]
+    own = [suffix for each in known for suffix in each.suffixes]
+    tables = [suffix for each in known for suffix in each.tables]
     *most, last = dict.fromkeys([*own, *tables])
     listed = f"{', '.join(most)} or {last}"
     raise InputError(f"{path}: the suffix is not {listed}, so say which --problem it is of")

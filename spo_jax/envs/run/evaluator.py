@@ -1,17 +1,19 @@
 """What runs programs: the protocol of evaluators, and how a run finds the one that it is to use."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
 from spo_jax.envs.problem import Instance, Problem
 from spo_jax.envs.run.acceptance import PAPER
 from spo_jax.envs.run.adaptive import Adaptation
 from spo_jax.envs.run.observation import OBSERVED, Showing
-from spo_jax.envs.run.operators import AdaptiveRuns
 from spo_jax.envs.run.rollouts import Refusal, Rollouts
 from spo_jax.envs.run.starts import RANDOM
 from spo_jax.errors import InputError
 from spo_jax.program import Pair, Program
+
+if TYPE_CHECKING:
+    from spo_jax.envs.run.operators import AdaptiveRuns
 
 LOCAL, RAY = "local", "ray"
 Progress = Callable[[int, int], None]  # (done, in all)
@@ -82,7 +84,7 @@ class Evaluator(Protocol):
         *,
         carry: bool = True,
         progress: Progress | None = None,
-    ) -> AdaptiveRuns:
+    ) -> "AdaptiveRuns":
         """A search of `steps` per instance and seed that draws operators by weights (G-LNS).
 
         Args:
@@ -152,6 +154,8 @@ def require_searches(found: object, instances: int, seeds: int, steps: int) -> N
         InputError: It is no AdaptiveRuns with outcomes of [I, S, T], drawn of [I, S, T, 2] and
             rollouts of one pair.
     """
+    from spo_jax.envs.run.operators import AdaptiveRuns
+
     due = (instances, seeds, steps)
     if not isinstance(found, AdaptiveRuns):
         shape = f"a {type(found).__name__}"

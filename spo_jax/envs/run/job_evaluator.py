@@ -7,7 +7,7 @@ its own seeds, derived from (run seed, instance, rollout seed), the same for eve
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from spo_jax.envs.kits import load_kit
 from spo_jax.envs.problem import Instance, Problem
@@ -15,7 +15,6 @@ from spo_jax.envs.run.acceptance import ACCEPTANCES, PAPER
 from spo_jax.envs.run.adaptive import Adaptation
 from spo_jax.envs.run.evaluator import Progress
 from spo_jax.envs.run.observation import OBSERVED, Showing, Shown
-from spo_jax.envs.run.operators import Adapting, AdaptiveRuns
 from spo_jax.envs.run.own import KINDS
 from spo_jax.envs.run.planning import CHECK_SECONDS, Planner, require_valid
 from spo_jax.envs.run.results import Results
@@ -26,6 +25,9 @@ from spo_jax.envs.run.starts import RANDOM, Starts
 from spo_jax.envs.run.states import STATES
 from spo_jax.errors import InputError
 from spo_jax.program import Pair, Program
+
+if TYPE_CHECKING:
+    from spo_jax.envs.run.operators import AdaptiveRuns
 
 CHECKS_PER_JOB = 32
 TRIES = 3  # of a job at which our own side fails, before it is a host fault
@@ -250,8 +252,10 @@ class JobEvaluator:
         *,
         carry: bool = True,
         progress: Progress | None = None,
-    ) -> AdaptiveRuns:
+    ) -> "AdaptiveRuns":
         """Adaptive searches over some operators; see `spo_jax.envs.run.operators`."""
+        from spo_jax.envs.run.operators import Adapting
+
         require_valid(self.problem, instances, seeds, steps, None)
         runs = Adapting(
             self.problem, self._planner, destroys, repairs, instances, seeds, steps, rules

@@ -23,7 +23,6 @@ from spo_jax.program import Role
 
 Function = Callable[..., Any]
 LEVELS = 1000  # of calls that programs may nest, less a few of the loop that calls them
-EXIT_MEMORY = 97  # the exit code of a process that is out of memory
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,6 @@ from spo_jax.envs.run.lns import Failure, Operator, OperatorPair, Outcome
 from spo_jax.envs.run.rollouts import Status
 from spo_jax.envs.run.sandbox import confine
 from spo_jax.envs.run.sandbox.acts import (
-    EXIT_MEMORY,
     Loaded,
     arm,
     define,
@@ -26,7 +25,7 @@ from spo_jax.envs.run.sandbox.acts import (
     report,
 )
 from spo_jax.envs.run.sandbox.confine import JOB_FD
-from spo_jax.envs.run.sandbox.jobs import STEP, AdaptiveJob, Task, read_frames
+from spo_jax.envs.run.sandbox.jobs import EXIT_MEMORY, STEP, AdaptiveJob, Task, read_frames
 from spo_jax.envs.run.sandbox.namespace import make_rng
 from spo_jax.envs.run.sandbox.searching import (
     ENDLESS,

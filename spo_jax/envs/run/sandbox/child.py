@@ -27,7 +27,6 @@ from spo_jax.envs.run.lns import Failure, Operator, OperatorPair, bug_of, one_st
 from spo_jax.envs.run.rollouts import Status
 from spo_jax.envs.run.sandbox import confine, isolation
 from spo_jax.envs.run.sandbox.acts import (
-    EXIT_MEMORY,
     Loaded,
     arm,
     define,
@@ -39,6 +38,9 @@ from spo_jax.envs.run.sandbox.acts import (
 from spo_jax.envs.run.sandbox.adapting import run_adaptive
 from spo_jax.envs.run.sandbox.confine import JOB_FD
 from spo_jax.envs.run.sandbox.jobs import (
+    EXIT_ISOLATE,
+    EXIT_MEMORY,
+    EXIT_SIGNAL,
     JUDGED,
     PID,
     PREFIX,
@@ -64,9 +66,7 @@ from spo_jax.program import Interface, Role
 # Exit codes. A task's process uses them to tell its child what to do next.
 EXIT_NEXT, EXIT_DONE, EXIT_STOP = 0, 90, 91
 EXIT_ARRAY: dict[Role, int] = {"destroy": 92, "repair": 93}  # repeat with arrays for this role
-EXIT_ISOLATE = 94  # repeat with a process per task
 EXIT_FAULT = 98  # on our side
-EXIT_SIGNAL = 128  # plus the signal that ended a task's process
 
 Layouts = dict[Role, Layout]
 End = tuple[Status, str, Role | None]  # and its reason, and the role at fault

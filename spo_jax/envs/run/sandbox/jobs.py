@@ -30,6 +30,16 @@ WHOLE_JOB = 0xFFFFFFFF  # the index of a report that concerns every rollout of t
 JUDGED = 0xFFFFFFFE  # the index of a report that both programs of a RunJob have passed the gate
 PID = struct.Struct("<q")  # a child's first message: the process that has taken the job
 
+# Exit codes of a child that its parent reads; `child` and `confine` have more.
+EXIT_ISOLATE = 94  # repeat with a process per task
+EXIT_MEMORY = 97  # out of memory
+EXIT_SIGNAL = 128  # plus the signal that ended a task's process
+
+# What a worker tells its zygote, and sends on the socket of jobs.
+CALL = struct.Struct("<q")  # 0: fork a child; else: wait for this child and return its status
+FORK = CALL.pack(0)
+TAKE = b"!"  # the message with the pipe for a job's reports: whoever reads it takes the job
+
 PREFIX = struct.Struct("<QI?")  # length of the pickle, index of the task, whether it is the last
 JOB_BYTES = 64 << 20  # of instances in one job; a child keeps them all, as tuples of floats
 MOST_INSTANCES = 8  # in one job: as many as a kit keeps converted

@@ -25,7 +25,6 @@ from spo_jax.envs.run.own import OwnError
 from spo_jax.envs.run.rollouts import Status
 from spo_jax.envs.run.sandbox import confine
 from spo_jax.envs.run.sandbox.acts import (
-    EXIT_MEMORY,
     Loaded,
     arm,
     define,
@@ -35,6 +34,7 @@ from spo_jax.envs.run.sandbox.acts import (
 )
 from spo_jax.envs.run.sandbox.confine import JOB_FD, RESULT_FD
 from spo_jax.envs.run.sandbox.jobs import (
+    EXIT_MEMORY,
     LEG,
     WHOLE_JOB,
     Order,

@@ -18,13 +18,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from spo_jax.envs.run.rollouts import Status
-from spo_jax.envs.run.sandbox.child import EXIT_ISOLATE
 from spo_jax.envs.run.sandbox.jobs import (
+    CALL,
+    EXIT_ISOLATE,
+    FORK,
     HEADER,
     JUDGED,
     MAX_REASON,
     PID,
     ROLES,
+    TAKE,
     CheckJob,
     Job,
     Order,
@@ -36,7 +39,6 @@ from spo_jax.envs.run.sandbox.jobs import (
 )
 from spo_jax.envs.run.sandbox.outcome import ChildReport, Ended, fault, killed, verdict
 from spo_jax.envs.run.sandbox.starting import Zygote, launched
-from spo_jax.envs.run.sandbox.zygote import FORK, ORDER, TAKE
 from spo_jax.errors import SandboxUnavailable
 
 START_SECONDS = 60.0
@@ -136,7 +138,10 @@ class Worker:
         while not hello.endswith(b"\n"):
             patience = max(0.0, deadline - time.monotonic())
             ready = readable([self._control.fileno()], patience)
-            data = self._control.recv(1 << 12) if ready else b""
+            try:
+                data = self._control.recv(1 << 12) if ready else b""
+            except ConnectionResetError:  # it ended before it was told anything
+                data = b""
             if not data:
                 return None
             hello += data
@@ -308,7 +313,7 @@ class Worker:
         """Make the zygote wait for the child and return its status."""
         assert self._pid is not None
         try:
-            self._control.sendall(ORDER.pack(self._pid))
+            self._control.sendall(CALL.pack(self._pid))
         except OSError:
             raise ConnectionError("the sandbox process is gone") from None
         self._waiting.append(self._pid)
@@ -322,15 +327,15 @@ class Worker:
 
     def _read_statuses(self) -> None:
         try:
-            data = self._control.recv(ORDER.size * 64, socket.MSG_DONTWAIT)
+            data = self._control.recv(CALL.size * 64, socket.MSG_DONTWAIT)
         except BlockingIOError:
             return
         if not data:
             raise ConnectionError("the sandbox process is gone")
         self._statuses += data
-        while len(self._statuses) >= ORDER.size:
-            (status,) = ORDER.unpack(self._statuses[: ORDER.size])
-            self._statuses = self._statuses[ORDER.size :]
+        while len(self._statuses) >= CALL.size:
+            (status,) = CALL.unpack(self._statuses[: CALL.size])
+            self._statuses = self._statuses[CALL.size :]
             if self._waiting.pop(0) == self._pid:
                 self._exit = os.waitstatus_to_exitcode(status)
 

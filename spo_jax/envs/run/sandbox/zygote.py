@@ -16,7 +16,6 @@ import json
 import os
 import signal
 import socket
-import struct
 import sys
 import warnings
 from dataclasses import dataclass
@@ -26,11 +25,8 @@ import numpy as np
 from spo_jax.envs.kits import load_kit
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.run.sandbox import child, confine, memory
+from spo_jax.envs.run.sandbox.jobs import CALL, FORK
 from spo_jax.registry import imported
-
-ORDER = struct.Struct("<q")  # 0: fork a child; else: wait for this child and return its status
-FORK = ORDER.pack(0)
-TAKE = b"!"  # the message with the pipe for a job's reports, on the socket of jobs
 
 
 @dataclass(frozen=True)
@@ -97,11 +93,11 @@ def _serve(control: int, worked: child.Child) -> None:
         pid = os.fork()
         if pid == 0:
             os._exit(0)
-        order = ORDER.pack(pid)
+        order = CALL.pack(pid)
         _status(order)
         del order, pid
     while True:
-        order = os.read(control, ORDER.size)
+        order = os.read(control, CALL.size)
         if not order:
             return
         if order == FORK:
@@ -118,9 +114,9 @@ def _serve(control: int, worked: child.Child) -> None:
 
 def _status(order: bytes) -> bytes:
     """The message with the status of the child that `order` names, once it has ended."""
-    (pid,) = ORDER.unpack(order)
+    (pid,) = CALL.unpack(order)
     ended = os.waitpid(pid, 0)
-    message = ORDER.pack(ended[1])
+    message = CALL.pack(ended[1])
     del ended, pid
     return message
 
