@@ -78,8 +78,8 @@ def reading_of(config: Settings, problem: Problem) -> Reading:
 
     Raises InputError for options that no file of the run takes.
     """
-    asked = config.evaluation
-    reading = Reading(asked.distances, asked.capacity, asked.vehicles)
+    evaluation = config.evaluation
+    reading = Reading(evaluation.distances, evaluation.capacity, evaluation.vehicles)
     specs = (*config.evaluation.on, *config.evaluation.validate_on)
     if reading.given and all(is_uniform(text) or text.endswith(STORED) for text in specs):
         raise InputError(f"--{next(iter(reading.given))} is for instance files, and none is named")

@@ -262,9 +262,9 @@ def test_a_dead_zygote_is_replaced() -> None:
     with LocalEvaluator(TSP, workers=2) as e:
         before = e.run([pair()], instances)
         for worker in e._pool.workers:
-            assert worker._process is not None
-            worker._process.kill()
-            worker._process.wait()
+            assert worker._zygote is not None
+            worker._zygote.process.kill()
+            worker._zygote.process.wait()
         same(before, e.run([pair()], instances))
 
 

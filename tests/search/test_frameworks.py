@@ -247,7 +247,7 @@ def test_a_fault_of_our_own_is_no_score(monkeypatch):
 
 
 def zygotes(scorer):
-    return [worker._process.pid for worker in scorer._evaluator._pool.workers]
+    return [worker._zygote.process.pid for worker in scorer._evaluator._pool.workers]
 
 
 def alive(pid):
@@ -294,7 +294,7 @@ import os, sys
 from spo_jax import Scorer
 scorer = Scorer("tsp", preset="smoke", size=10, instances=1, steps=5, workers=1)
 text = open(sys.argv[1]).read()
-pids = lambda: [worker._process.pid for worker in scorer._evaluator._pool.workers]
+pids = lambda: [worker._zygote.process.pid for worker in scorer._evaluator._pool.workers]
 first, before = scorer.text(text).value, pids()
 read, write = os.pipe()
 child = os.fork()
@@ -328,7 +328,7 @@ before = worker._pid
 threading.Thread(target=scorer.text, args=(sys.argv[2],)).start()
 while worker._pid in (None, before) or not worker._judged:
     time.sleep(0.02)
-print(worker._process.pid, worker._pid, flush=True)
+print(worker._zygote.process.pid, worker._pid, flush=True)
 time.sleep(1000)
 """
 

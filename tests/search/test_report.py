@@ -29,6 +29,7 @@ from spo_jax.envs.problem import Problem
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.run.observation import OBSERVED
+from spo_jax.envs.run.onestep import take_step
 from spo_jax.program import MAX_SOURCE, Program
 from spo_jax.runs.database.store import Store
 from spo_jax.runs.display import lines, progress
@@ -446,20 +447,24 @@ def test_the_walk_is_the_search_of_the_run(real: Run) -> None:
     assert found.start == problem.construct(instance, math.inf)
     first, best = problem.cost(instance, found.start), problem.cost(instance, found.final)
     assert best <= min([first, *(each.step.cost for each in found.frames if each.accepted)])
-    [instance] = problem.sample(30, 1, 0)
-    start = list(range(30))
+    [instance] = problem.sample(100, 1, 0)
+    start = list(range(100))
     lowest = current = problem.cost(instance, start)
-    threshold = 2 * lowest / 30
+    threshold = 2 * lowest / 100
     with LocalEvaluator(problem, 1, seed=real.config.seed) as evaluator:
         walked, *_ = played._walk(
             evaluator, real.best.pair, instance, start, OBSERVED, "record-to-record"
         )
+        first = take_step(evaluator, real.best.pair, instance, start, 0, seed=0)
+    polished = problem.rules(instance).polished(start, first.candidate)
+    assert walked[0].step.candidate == polished != first.candidate
     for k, each in enumerate(walked):
         assert each.before == pytest.approx(current)
         near = each.step.cost < lowest + threshold * (1 - k / played.STEPS)
         assert each.accepted == (each.step.cost <= current or near)
         current = each.step.cost if each.accepted else current
         lowest = min(lowest, current)
+        assert problem.decode(instance, each.step.code) == each.step.candidate
     assert any(each.accepted and each.step.cost > each.before for each in walked)
     page = section(read(html(real, found)), "pair")
     assert "The construction" in page

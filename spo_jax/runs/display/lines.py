@@ -290,8 +290,8 @@ def refused(
 
 def reading_options(config: Settings) -> str:
     """How a run reads instance files, as options of a command; "" for as they are."""
-    asked = config.evaluation
-    given = Reading(asked.distances, asked.capacity, asked.vehicles).given
+    evaluation = config.evaluation
+    given = Reading(evaluation.distances, evaluation.capacity, evaluation.vehicles).given
     return "".join(f" --{name} {str(value).removesuffix('.0')}" for name, value in given.items())
 
 
