@@ -245,6 +245,7 @@ def _solve(args: argparse.Namespace) -> int:
 
 
 def _solved(args: argparse.Namespace, ahead: "Ahead") -> int:
+    from contextlib import suppress
     from inspect import unwrap
 
     from spo_jax.envs.reading import remarks_of
@@ -263,6 +264,12 @@ def _solved(args: argparse.Namespace, ahead: "Ahead") -> int:
     if name is None and not any(Path(pair).is_dir() for pair in given):  # a run knows its problem
         name = problem_of(args.instance, _reading(args).given)
     problem, pairs, terms = resolve_all(args.pair, name, args.trust_pair)
+    fitting = (*problem.suffixes, *problem.tables)
+    if name is None and Path(args.instance).suffix.lower() not in fitting:
+        with suppress(InputError):  # a suffix that nobody has may be the run's
+            name = problem_of(args.instance, _reading(args).given)
+        if name is not None:
+            resolve_all(args.pair, name, args.trust_pair)  # says which problem the run is for
     terms |= _sandbox(args) | _asked(args, "start", "acceptance")
     with (searched := Searched(sys.stderr, args.instance)):
         instance = read_instance(problem, args.instance, _reading(args))

@@ -170,7 +170,12 @@ def hostile(draw: Random, kit: Any, call: Call) -> Call:
             )
         elif kind == 3 and named:
             named[draw.choice(list(named))] = odd(draw, victim)
-        elif kind == 4 and isinstance(args[0], tuple) and len(args[0]) == len(args[0][:1] or [0]):
+        elif (
+            kind == 4
+            and args
+            and isinstance(args[0], tuple)
+            and len(args[0]) == len(args[0][:1] or [0])
+        ):
             args[0] = [list(row) for row in args[0] if isinstance(row, tuple)]
         elif kind == 5:
             lists = [arg for arg in args if type(arg) is list and arg]
