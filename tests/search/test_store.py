@@ -460,6 +460,18 @@ def test_the_last_failure_is_text_that_can_be_seen():
     assert lines.last_failure(SimpleNamespace(failures=())) == ""
 
 
+def test_a_round_at_its_ceiling_is_said():
+    def said(*values):
+        pairs = [SimpleNamespace(utility=value) for value in values]
+        return lines.ceiling_line(SimpleNamespace(number=2, pairs=pairs))
+
+    assert "round 2: 9 of 10 pairs have the same J" in said(0.1, *[0.2] * 9, math.nan)
+    assert said(0.1, 0.1, *[0.2] * 8) == ""
+    assert said(*[0.1] * 9, 0.2) == ""  # level, and not at the highest
+    assert said(*[0.2] * 9) == ""  # too few to say
+    assert said() == ""
+
+
 def test_a_run_without_a_pair_says_where_to_look():
     text = lines.closing(None, small(), Path("runs/x"), Path("runs/x/best.py"))
     assert "failures" in text[0]

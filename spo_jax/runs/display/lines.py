@@ -27,6 +27,7 @@ NO_GAPS = RoundGaps()
 BARS = "▁▂▃▄▅▆▇█"
 NO_TIME: Mapping[str, float] = {}
 WRITTEN = (*ROLES, "reflection")
+MANY, MOST_LEVEL = 10, 0.9  # pairs of a round, and the share of them at its highest J
 
 
 def opening(config: Settings, preset: str, path: Path, first: int) -> str:
@@ -201,6 +202,18 @@ def fault_line(done: Round) -> str:
     return (
         f"Warning: round {done.number}: {len(faults)} programs or pairs could not be judged, "
         f"by a fault of this machine ({faults[0].reason}); they count neither for nor against"
+    )
+
+
+def ceiling_line(done: Round) -> str:
+    """That most pairs of a round have the highest J of it, which then teaches nothing; or ""."""
+    known = [each.utility for each in done.pairs if not math.isnan(each.utility)]
+    level = sum(math.isclose(each, max(known), abs_tol=1e-12) for each in known)
+    if len(known) < MANY or level < MOST_LEVEL * len(known):
+        return ""
+    return (
+        f"Warning: round {done.number}: {level} of {len(known)} pairs have the same J, the highest,"
+        " so J hardly tells them apart: use larger instances (--size or --on)"
     )
 
 

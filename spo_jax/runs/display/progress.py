@@ -19,6 +19,7 @@ from spo_jax.program import Completion, Program
 from spo_jax.runs.budget import Budget
 from spo_jax.runs.display.lines import (
     NO_GAPS,
+    ceiling_line,
     duration,
     failure_line,
     fault_line,
@@ -299,7 +300,7 @@ class Display(Observer):
         if line := failure_line(done):
             self.note(line)
         self._show(failure=last_failure(done, game=self._game))
-        if line := fault_line(done):
+        for line in filter(None, (fault_line(done), ceiling_line(done))):
             self.say(line)
 
     def seconds(self) -> dict[str, float]:
