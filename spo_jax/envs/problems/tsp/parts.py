@@ -42,11 +42,14 @@ def _searched(instance: Instance, tour: list[int], until: float) -> list[int]:
         return tour
     dist, nodes = instance.dist, list(range(instance.size))
     kit.prepare(dist)
+    far = dist[nodes, [near[-1] for near in kit.neighbors(dist, NEAR)]]
     cost = tour_cost(dist, tour)
     for _ in range(SWEEPS):
         if time.monotonic() >= until:
             break
-        better = _relinked(instance, kit.lin_kernighan(dist, tour, nodes, near=NEAR, moves=1 << 30))
+        better = kit.lin_kernighan(dist, tour, nodes, near=NEAR, moves=1 << 30)
+        if not instance.directed:
+            better = _relinked(instance, better, far)
         lower = tour_cost(dist, better)
         if lower >= cost:
             break
@@ -54,21 +57,20 @@ def _searched(instance: Instance, tour: list[int], until: float) -> list[int]:
     return tour
 
 
-def _relinked(instance: Instance, tour: list[int]) -> list[int]:
+def _relinked(instance: Instance, tour: list[int], far: np.ndarray) -> list[int]:
     """`tour` after a search among the ends of its long edges, which near nodes do not reach.
 
-    Between clusters no end of an edge is among the nearest nodes of another one.
+    Between clusters no end of an edge is among the nearest nodes of another one. far: [N], the
+    distance from each node to the last of its near ones.
     """
     from spo_jax.envs.problems.tsp import kit
 
     dist, walk = instance.dist, np.asarray(tour)
     after = np.roll(walk, -1)
-    last = np.array([near[-1] for near in kit.neighbors(dist, NEAR)])
-    far = dist[np.arange(instance.size), last]
     long = dist[walk, after] > np.minimum(far[walk], far[after])
     inside = np.zeros(instance.size, bool)
     inside[walk[long]] = inside[after[long]] = True
-    if instance.directed or inside.sum() < 8:
+    if inside.sum() < 8:
         return tour
     part = reduced(instance, tour, inside)
     found = kit.lin_kernighan(part.instance.dist, part.solution, part.solution, near=NEAR)
