@@ -35,9 +35,9 @@ from common.runs import asked_runs
 from spo_jax.envs.problem import Instance, Solution
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.problems.tsp.picture import places
+from spo_jax.envs.run.jobs.onestep import Step, take_step
 from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.run.observation import given, shown_with
-from spo_jax.envs.run.onestep import Step, take_step
 from spo_jax.envs.run.rollouts import Status
 from spo_jax.envs.run.states import HIDDEN_STATE, Value
 from spo_jax.errors import InputError

@@ -31,8 +31,8 @@ from common.tables import markdown, write_csv, write_text
 from spo_jax.errors import InputError
 from spo_jax.program import Pair
 from spo_jax.runs.run import Run, load_run
-from spo_jax.search.lab.shares import jackknife, shares_of
-from spo_jax.search.lab.tables import complete
+from spo_jax.search.lab.measured.shares import jackknife, shares_of
+from spo_jax.search.lab.measured.tables import complete
 from spo_jax.search.utility import UTILITIES
 from spo_jax.seeding import derive, numpy_rng
 

@@ -16,9 +16,9 @@ fails is in the data set, with its status and reason.
 All pairs run on the same instances with the same seeds, some for training and --test-instances
 others for testing. That is done in blocks of 16 x 16 pairs, from the first programs on: killed
 anywhere, the same command goes on with the next block, and with more --programs blocks of the same
-programs are kept. Writes into OUT: NAME.npz (`spo_jax.search.lab.dataset` describes it), NAME.md, a
-card that says what is in it, and a folder of the blocks; where the model writes, NAME.json with its
-programs.
+programs are kept. Writes into OUT: NAME.npz (described in `spo_jax.search.lab.measured.dataset`),
+NAME.md, a card that says what is in it, and a folder of the blocks; where the model writes,
+NAME.json with its programs.
 """
 
 import argparse
@@ -41,17 +41,17 @@ from common.payoffs import Chosen, answered, card, of_runs, of_table
 from embedded_quality import Writer
 from spo_jax import __version__
 from spo_jax.constants import EMBEDDED
+from spo_jax.envs.files.textfiles import load_json, write_atomically
 from spo_jax.envs.problem import Instance, Problem
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.run.rollouts import Failed, Rollouts, Status
-from spo_jax.envs.textfiles import load_json, write_atomically
 from spo_jax.errors import InputError
 from spo_jax.program import Pair, Program, normalise
 from spo_jax.rl.policy import model_folder
 from spo_jax.runs.run import load_run
-from spo_jax.search.lab.dataset import DataInstance, DataProgram, PayoffData
-from spo_jax.search.lab.tables import load_table
+from spo_jax.search.lab.measured.dataset import DataInstance, DataProgram, PayoffData
+from spo_jax.search.lab.measured.tables import load_table
 from spo_jax.seeding import derive
 from writers import SAMPLED, by_model
 

@@ -48,10 +48,10 @@ from common import cli
 from common.runs import evaluator_like, fresh_instances
 from common.tables import markdown, write_csv, write_text
 from spo_jax.constants import KIT, VLLM
+from spo_jax.envs.files.textfiles import load_json, write_atomically
 from spo_jax.envs.problem import Instance
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.run.evaluator import Evaluator
-from spo_jax.envs.textfiles import load_json, write_atomically
 from spo_jax.errors import InputError, Rejection
 from spo_jax.generator import Generator
 from spo_jax.program import ROLES, Pair, Program, Prompt, Role, parse_answer
@@ -60,9 +60,9 @@ from spo_jax.rl.checkpoint import Checkpoints
 from spo_jax.runs.folders import CHECKPOINTS
 from spo_jax.runs.probes import ProbeRecord, keep_probes
 from spo_jax.runs.run import Run, load_run
-from spo_jax.search.lab.dataset import load_data
+from spo_jax.search.lab.measured.dataset import load_data
+from spo_jax.search.lab.measured.tables import complete
 from spo_jax.search.lab.power import detectable, holm, interval, p_of
-from spo_jax.search.lab.tables import complete
 from spo_jax.search.plugins import writer_and_learner
 from spo_jax.search.utility import UTILITIES
 from spo_jax.search.writing.prompts import Templates

@@ -43,7 +43,7 @@ from common.runs import discover_counted, spent_by
 from common.tables import markdown, write_csv
 from spo_jax import presets
 from spo_jax.config import Settings
-from spo_jax.envs.textfiles import write_atomically
+from spo_jax.envs.files.textfiles import write_atomically
 from spo_jax.errors import InputError
 from spo_jax.runs.run import Run
 from spo_jax.search.lab.power import detectable, holm, interval, p_of

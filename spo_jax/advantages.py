@@ -8,8 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from spo_jax.float64 import jitted
-from spo_jax.in_order import mean_in_order
+from spo_jax.numerics.float64 import jitted
+from spo_jax.numerics.in_order import mean_in_order
 
 Array = jax.Array | np.ndarray
 NO_SPREAD = 1e-9  # credits closer than this are equal up to rounding

@@ -19,7 +19,7 @@ import spo_jax
 from spo_jax import __version__, cli, stopping
 from spo_jax.cli import main
 from spo_jax.envs.problems import get_problem, known_problems
-from spo_jax.envs.run.sandbox import starting
+from spo_jax.envs.run.sandbox.process import starting
 from spo_jax.errors import InputError
 from spo_jax.program import Completion
 
@@ -622,7 +622,7 @@ def test_doctor_survives_a_broken_jax(folder, tmp_path):
 
 
 def test_doctor_says_what_to_do_about_a_missing_layer(monkeypatch):
-    from spo_jax.envs.report import doctor
+    from spo_jax.cli import doctor
     from spo_jax.envs.run import local
 
     class Bare(local.LocalEvaluator):

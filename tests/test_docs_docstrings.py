@@ -18,10 +18,10 @@ from spo_jax import errors
 DOCS = Path(__file__).parents[1] / "docs"
 # What those of public things take, return or are held to.
 RELATED = (
-    "spo_jax.envs.reading.Reading",
+    "spo_jax.envs.files.reading.Reading",
     "spo_jax.envs.run.adaptive",
     "spo_jax.envs.run.observation.Shown",
-    "spo_jax.envs.run.operators.AdaptiveRuns",
+    "spo_jax.envs.run.jobs.operators.AdaptiveRuns",
     "spo_jax.registry",
 )
 HEADING = re.compile(r"(Args|Returns|Yields|Raises|Attributes):")

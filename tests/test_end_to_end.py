@@ -16,8 +16,8 @@ import pytest
 
 from spo_jax.cli import main
 from spo_jax.envs.problems import get_problem
-from spo_jax.envs.problems.cvrp import files as cvrplib
-from spo_jax.envs.problems.tsp import files as tsplib
+from spo_jax.envs.problems.cvrp.files import cvrplib
+from spo_jax.envs.problems.tsp.files import tsplib
 from spo_jax.runs.database.store import dump
 from spo_jax.runs.folders import BEST
 from spo_jax.runs.run import load_run

@@ -59,7 +59,7 @@ def test_problems_are_known_by_their_packages_alone() -> None:
     Nor does what knows the TYPEs of files, to say which problem a file is of.
     """
     known = ("tsp", "cvrp", "vrptw")
-    named = ("envs/problems/__init__.py", "envs/headers.py", "config/__init__.py", "presets/")
+    named = ("envs/problems/__init__.py", "envs/files/headers.py", "config/__init__.py", "presets/")
     named += tuple(f"envs/problems/{name}/" for name in known)
     for path in ROOT.rglob("*.py"):
         place = path.relative_to(ROOT).as_posix()
@@ -103,7 +103,7 @@ def loaded_by(code: str, whole: bool = False) -> set[str]:
 
 def test_a_worker_never_imports_jax() -> None:
     modules = loaded_by(
-        "import spo_jax.envs.run.sandbox.zygote\n"
+        "import spo_jax.envs.run.sandbox.process.zygote\n"
         "from spo_jax.envs.problems import get_problem\n"
         "get_problem('tsp').classical_destroys(), get_problem('cvrp').classical_destroys(), "
         "get_problem('vrptw').classical_destroys()"
@@ -146,7 +146,7 @@ def test_a_search_begins_without_what_it_does_not_need(tmp_path: Path) -> None:
     file.write_text(NODES)
     modules = loaded_by(
         "from spo_jax.cli import main\n"
-        "from spo_jax.envs.run.sandbox import starting\n"
+        "from spo_jax.envs.run.sandbox.process import starting\n"
         "first = {*sys.modules}\n"
         "starts, launched = [], starting.launched\n"
         "def noted(*arguments):\n"
@@ -158,12 +158,18 @@ def test_a_search_begins_without_what_it_does_not_need(tmp_path: Path) -> None:
         "assert not any('numpy' in each for each in starts), starts",
         whole=True,
     )
-    assert "spo_jax.envs.run.parallel_search" in modules
+    assert "spo_jax.envs.run.jobs.parallel_search" in modules
     packages = {"jax", "sqlite3", "pydantic", "rich", "matplotlib", "multiprocessing", "email"}
     ours = {"search", "config", "runs.run", "envs.report.evaluation", "envs.report.compare"}
     ours |= {"envs.problems.cvrp", "envs.problems.vrptw", "program.answers"}
-    ours |= {"envs.run.sandbox.zygote", "envs.run.sandbox.child"}
+    ours |= {"envs.run.sandbox.process.zygote", "envs.run.sandbox.child"}
     assert not modules & (packages | {f"spo_jax.{each}" for each in ours})
+
+
+def test_a_folder_has_at_most_a_dozen_files() -> None:
+    for path in ROOT.rglob("__init__.py"):
+        files = [each for each in path.parent.glob("*.py") if each != path]
+        assert len(files) <= 12, path.parent
 
 
 def test_no_file_is_too_long() -> None:

@@ -31,11 +31,11 @@ from spo_jax.envs.problems import get_problem
 from spo_jax.envs.run.cluster.evaluator import ClusterEvaluator
 from spo_jax.envs.run.cluster.host import Host
 from spo_jax.envs.run.cluster.ray_fleet import RayFleet
-from spo_jax.envs.run.job_evaluator import Work
+from spo_jax.envs.run.jobs.job_evaluator import Work
 from spo_jax.envs.run.local import LocalEvaluator
-from spo_jax.envs.run.sandbox.confine import LAYERS
 from spo_jax.envs.run.sandbox.jobs import Job, RunJob
 from spo_jax.envs.run.sandbox.outcome import ChildReport, Ended
+from spo_jax.envs.run.sandbox.process.confine import LAYERS
 from spo_jax.envs.run.sandbox.worker import readable
 from spo_jax.program import Pair, Program
 from spo_jax.program.pairfile import load_pair

@@ -15,12 +15,12 @@ import numpy as np
 
 from spo_jax.envs.problem import Instance, Problem
 from spo_jax.envs.problems import get_problem
-from spo_jax.envs.problems.cvrp import references as pyvrp_references
-from spo_jax.envs.problems.cvrp.files import demands_of
-from spo_jax.envs.problems.cvrp.or_tools import fleet
+from spo_jax.envs.problems.cvrp.baselines import references as pyvrp_references
+from spo_jax.envs.problems.cvrp.baselines.or_tools import fleet
+from spo_jax.envs.problems.cvrp.files.cvrplib import demands_of
 from spo_jax.envs.problems.or_tools import LARGEST, routed
-from spo_jax.envs.problems.tsp.references import lkh
-from spo_jax.envs.problems.tsp.weights import scaled
+from spo_jax.envs.problems.tsp.baselines.references import lkh
+from spo_jax.envs.problems.tsp.files.weights import scaled
 from spo_jax.envs.report.solve import shipped_pair, solve
 
 SIZES = (50, 100, 200)

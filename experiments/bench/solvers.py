@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from spo_jax import compare
-from spo_jax.envs.textfiles import write_atomically
+from spo_jax.envs.files.textfiles import write_atomically
 from spo_jax.errors import InputError
 
 SEED = 2026

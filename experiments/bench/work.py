@@ -25,9 +25,9 @@ from spo_jax.envs.problem import Problem
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.run.lns import Operator, OperatorPair, rollout
 from spo_jax.envs.run.sandbox.acts import Loaded, define
+from spo_jax.envs.run.sandbox.gate.namespace import make_rng
+from spo_jax.envs.run.sandbox.gate.policy import check
 from spo_jax.envs.run.sandbox.meter import Meter, metered
-from spo_jax.envs.run.sandbox.namespace import make_rng
-from spo_jax.envs.run.sandbox.policy import check
 from spo_jax.program import ROLES, Role
 
 STEPS, REPEATS = 50, 3

@@ -28,8 +28,10 @@ from common.runs import runs_of
 from spo_jax import __version__
 from spo_jax.cache import cache_folder
 from spo_jax.config import Settings
+from spo_jax.envs.files.labels import with_unique_names
+from spo_jax.envs.files.specs import own_references, parse_specs, with_references
+from spo_jax.envs.files.textfiles import write_atomically
 from spo_jax.envs.glns_operators import load_each
-from spo_jax.envs.labels import with_unique_names
 from spo_jax.envs.problem import Instance, Solution
 from spo_jax.envs.problems.alns import Settings as AlnsSettings
 from spo_jax.envs.report.baselines import get_baseline, run_baseline
@@ -39,8 +41,6 @@ from spo_jax.envs.run.evaluator import require_lawful
 from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.run.observation import Showing, Shown, shown_with
 from spo_jax.envs.run.rollouts import Rollouts, Status
-from spo_jax.envs.specs import own_references, parse_specs, with_references
-from spo_jax.envs.textfiles import write_atomically
 from spo_jax.errors import InputError
 from spo_jax.program import ROLES, Pair
 from spo_jax.runs.pairs import resolve

@@ -17,9 +17,9 @@ import numpy as np
 
 from common.contenders import OURS, Contender
 from common.tables import write_csv
+from spo_jax.envs.files.textfiles import write_atomically
 from spo_jax.envs.problem import Instance, Solution
 from spo_jax.envs.problems.tsp.picture import places
-from spo_jax.envs.textfiles import write_atomically
 
 WIDTH, COLUMN = 5.5, 3.5  # inches
 INK, MUTED, PALE = "#1F2933", "#5F6B76", "#C9D1D8"

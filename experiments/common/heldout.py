@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import spo_jax
-from spo_jax.envs.textfiles import write_atomically
+from spo_jax.envs.files.textfiles import write_atomically
 from spo_jax.runs.pairs import terms_of
 from spo_jax.runs.run import Run
 

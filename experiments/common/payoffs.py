@@ -9,16 +9,16 @@ from pathlib import Path
 import numpy as np
 
 from common.tables import markdown
+from spo_jax.envs.files.textfiles import load_json
 from spo_jax.envs.run.evaluator import Evaluator
 from spo_jax.envs.run.rollouts import Status
-from spo_jax.envs.textfiles import load_json
 from spo_jax.errors import InputError, Rejection
 from spo_jax.jsontext import parse
 from spo_jax.program import ROLES, Program, Role, normalise, parse_response
 from spo_jax.runs.run import Run
-from spo_jax.search.lab.dataset import ARRAYS, VERSION, DataProgram, PayoffData, load_data
-from spo_jax.search.lab.replay import reliability
-from spo_jax.search.lab.tables import Table
+from spo_jax.search.lab.measured.dataset import ARRAYS, VERSION, DataProgram, PayoffData, load_data
+from spo_jax.search.lab.measured.replay import reliability
+from spo_jax.search.lab.measured.tables import Table
 from spo_jax.search.rounds import RESPONSE
 from spo_jax.seeding import numpy_rng
 
@@ -256,7 +256,7 @@ Axes: D destroy, R repair, I instance, S seed, C step.
 `about` is a text in JSON: `version`, `made` (the command, the package, what decides an evaluation),
 `destroys` and `repairs` (source, strategy, origin, round, and how each was written), `instances`
 (name, digest, size), `statuses` and `reasons`. `numpy.load` reads the file without pickle;
-`spo_jax.search.lab.dataset.load_data` checks it.
+`spo_jax.search.lab.measured.dataset.load_data` checks it.
 
 ## Use and licence
 

@@ -20,14 +20,14 @@ from common.budgets import PROBLEMS
 from common.cli import Context
 from common.contenders import SPO, Contender
 from spo_jax.constants import SPO as SPO_METHOD
+from spo_jax.envs.files.specs import parse_spec
+from spo_jax.envs.files.textfiles import write_atomically
 from spo_jax.envs.metrics import leader_credit
 from spo_jax.envs.problem import Instance
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.run.observation import shown_with
 from spo_jax.envs.run.rollouts import Rollouts
-from spo_jax.envs.specs import parse_spec
-from spo_jax.envs.textfiles import write_atomically
 from spo_jax.errors import InputError
 from spo_jax.program import Pair, Role, parse_tree
 from spo_jax.runs.records import PairRecord, ProgramRecord

@@ -33,9 +33,9 @@ from common.tables import markdown, write_csv, write_text
 from spo_jax import presets
 from spo_jax.cli import flags
 from spo_jax.config import Settings
+from spo_jax.envs.files.specs import parse_specs
+from spo_jax.envs.files.textfiles import write_atomically
 from spo_jax.envs.problems import get_problem
-from spo_jax.envs.specs import parse_specs
-from spo_jax.envs.textfiles import write_atomically
 from spo_jax.errors import InputError
 from spo_jax.runs.run import Run
 from spo_jax.search.credit import CREDITS

@@ -17,8 +17,8 @@ import numpy as np
 import pandas as pd
 
 from common.budgets import Group
+from spo_jax.envs.files.textfiles import write_atomically
 from spo_jax.envs.report.intervals import mean_interval
-from spo_jax.envs.textfiles import write_atomically
 
 OURS, PAPER = "ours", "paper"
 FAILED = "†"

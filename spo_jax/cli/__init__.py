@@ -24,9 +24,9 @@ from spo_jax.limits import WITH_XLA, WITHOUT_XLA, needed, require_address_space
 from spo_jax.stopping import STOPPED, exit_code, say_farewell, stoppable, take_time
 
 if TYPE_CHECKING:
-    from spo_jax.envs.reading import Reading
+    from spo_jax.envs.files.reading import Reading
     from spo_jax.envs.report.evaluation import Report
-    from spo_jax.envs.run.sandbox.starting import Ahead
+    from spo_jax.envs.run.sandbox.process.starting import Ahead
 
 FAILED, BROKEN_PIPE = 2, 141
 HEAVY = {"discover"}  # compute with JAX
@@ -177,7 +177,7 @@ def _sandbox(args: argparse.Namespace) -> dict[str, Any]:
 
 def _reading(args: argparse.Namespace) -> "Reading":
     """How instance files are read."""
-    from spo_jax.envs.reading import Reading
+    from spo_jax.envs.files.reading import Reading
 
     return Reading(args.distances, args.capacity, args.vehicles)
 
@@ -213,9 +213,9 @@ def _report(run: Callable[..., "Report"], json: str | None, *inputs: str) -> int
 
     Returns 1 where all rollouts failed.
     """
+    from spo_jax.envs.files.textfiles import write_atomically
     from spo_jax.envs.report.evaluation import Report
     from spo_jax.envs.report.reporting import Meter, console, show_report
-    from spo_jax.envs.textfiles import write_atomically
 
     if json is not None:
         _check_output(json, *inputs)
@@ -236,7 +236,7 @@ def _report(run: Callable[..., "Report"], json: str | None, *inputs: str) -> int
 
 
 def _solve(args: argparse.Namespace) -> int:
-    from spo_jax.envs.run.sandbox.starting import Ahead
+    from spo_jax.envs.run.sandbox.process.starting import Ahead
     from spo_jax.limits import usable_cores
 
     # Workers start while this process loads what it needs itself.
@@ -248,12 +248,12 @@ def _solved(args: argparse.Namespace, ahead: "Ahead") -> int:
     from contextlib import suppress
     from inspect import unwrap
 
-    from spo_jax.envs.reading import remarks_of
+    from spo_jax.envs.files.reading import remarks_of
+    from spo_jax.envs.files.specs import is_uniform, read_instance
     from spo_jax.envs.report.directed import remarks_on_pairs
     from spo_jax.envs.report.searched import Searched, conditions, solved_lines
     from spo_jax.envs.report.solve import default_output, problem_of
     from spo_jax.envs.report.writing import Outputs
-    from spo_jax.envs.specs import is_uniform, read_instance
     from spo_jax.runs.pairs import resolve_all, solve
 
     if is_uniform(args.instance):
@@ -314,11 +314,11 @@ def _solved(args: argparse.Namespace, ahead: "Ahead") -> int:
 
 
 def _compare(args: argparse.Namespace) -> int:
-    from spo_jax.envs.reading import remarks_on_files
+    from spo_jax.envs.files.reading import remarks_on_files
     from spo_jax.envs.report.compare import compare, usable
-    from spo_jax.envs.report.compared import Folder, show_comparison, took
+    from spo_jax.envs.report.comparison.compared import Folder, show_comparison, took
+    from spo_jax.envs.report.comparison.methods import PairSearch
     from spo_jax.envs.report.directed import remarks_on_pairs
-    from spo_jax.envs.report.methods import PairSearch
     from spo_jax.envs.report.reporting import Meter, console
     from spo_jax.runs.pairs import contest
 
@@ -359,7 +359,7 @@ def _compare(args: argparse.Namespace) -> int:
 
 
 def _doctor(args: argparse.Namespace) -> int:
-    from spo_jax.envs.report.doctor import examine
+    from spo_jax.cli.doctor import examine
     from spo_jax.envs.report.reporting import console, show_findings
 
     return 0 if show_findings(examine(), console(sys.stdout)) else FAILED

@@ -11,7 +11,7 @@ from pathlib import Path
 from spo_jax import presets
 from spo_jax.cli import flags
 from spo_jax.config.updates import UPDATES
-from spo_jax.envs.textfiles import write_atomically
+from spo_jax.envs.files.textfiles import write_atomically
 from spo_jax.errors import InputError
 from spo_jax.stopping import exit_code, last_words, say_farewell
 

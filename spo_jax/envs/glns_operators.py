@@ -23,7 +23,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from spo_jax.envs.problem import Problem
-from spo_jax.envs.run.sandbox.names import MODULES
+from spo_jax.envs.run.sandbox.gate.names import MODULES
 from spo_jax.errors import InputError, Rejection
 from spo_jax.program import ROLES, Pair, Program, Role, parse_tree
 from spo_jax.program.pairfile import parse_pair, read_file

@@ -1,14 +1,14 @@
 """Scores, gaps, credits and cross-play as JAX functions of arrays.
 
 Every function is pure, compiled, made for `jax.vmap`, and computes in float64
-(`spo_jax.float64`); NaN stands for a missing value. Leading axes are `...`. The others are
+(`spo_jax.numerics.float64`); NaN stands for a missing value. Leading axes are `...`. The others are
 D destroy, R repair, M panel member, I instance, S seed, C cost after the start and after each step.
 Advantages are in `spo_jax.advantages`, which the trainer uses too; feasibility and costs of batches
 of solutions in `spo_jax.envs.pricing`.
 
-Sums run in order (`spo_jax.in_order`). So a result has the same bits alone, with padding and in a
-batch, and the same as a plain loop: neither the order of the pairs nor the number of workers can
-break a tie between two scores. Numbers below 2.3e-308 count as 0, as everywhere in XLA.
+Sums run in order (`spo_jax.numerics.in_order`). So a result has the same bits alone, with padding
+and in a batch, and the same as a plain loop: neither the order of the pairs nor the number of
+workers can break a tie between two scores. Numbers below 2.3e-308 count as 0, as everywhere in XLA.
 """
 
 import jax
@@ -17,8 +17,8 @@ import numpy as np
 
 from spo_jax.envs import scores
 from spo_jax.envs.gaps import reference_gap
-from spo_jax.float64 import jitted
-from spo_jax.in_order import highest_of, mean_in_order
+from spo_jax.numerics.float64 import jitted
+from spo_jax.numerics.in_order import highest_of, mean_in_order
 
 Array = jax.Array | np.ndarray
 

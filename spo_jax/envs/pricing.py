@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from spo_jax.envs.instance import Instance
-from spo_jax.float64 import bucket, jitted, padded
+from spo_jax.numerics.float64 import bucket, jitted, padded
 
 LEAST = 64  # rows and positions of the smallest bucket
 TALLER = 4  # rows are of fewer buckets than positions: their number changes more often

@@ -19,13 +19,27 @@ from typing import Any
 import numpy as np
 
 from spo_jax.envs.instance import Instance as Instance
-from spo_jax.envs.rules import Infeasible as Infeasible
-from spo_jax.envs.rules import Layout as Layout
-from spo_jax.envs.rules import OverLimit as OverLimit
-from spo_jax.envs.rules import Rules as Rules
-from spo_jax.envs.rules import Solution as Solution
-from spo_jax.envs.rules import decoded as decoded
-from spo_jax.envs.rules import without as without
+from spo_jax.envs.rules import (
+    Infeasible as Infeasible,
+)
+from spo_jax.envs.rules import (
+    Layout as Layout,
+)
+from spo_jax.envs.rules import (
+    OverLimit as OverLimit,
+)
+from spo_jax.envs.rules import (
+    Rules as Rules,
+)
+from spo_jax.envs.rules import (
+    Solution as Solution,
+)
+from spo_jax.envs.rules import (
+    decoded as decoded,
+)
+from spo_jax.envs.rules import (
+    without as without,
+)
 from spo_jax.errors import InputError
 from spo_jax.program import Argument, Interface, Program, Role
 from spo_jax.program.grammar.base import Grammar
@@ -58,7 +72,7 @@ class Baseline:
 
     Attributes:
         function: "package.module:NAME" of (instance, seed) -> solution, with the optional keywords
-            `steps`, `seconds`, `report` and `workers` (`spo_jax.envs.report.methods`).
+            `steps`, `seconds`, `report` and `workers` (`spo_jax.envs.report.comparison.methods`).
         seeded: Whether the seed matters.
         needs: A module, and the extra that installs its package.
         symmetric: Whether it is for distances that are alike both ways alone.
@@ -90,7 +104,7 @@ class Problem:
         cpu_seconds: CPU-time limit of a rollout of 500 steps.
         suffixes: Of instance files, such as ".tsp".
         tables: Suffixes such as ".csv", which count in a folder only if it has none of `suffixes`.
-        reading: The options of `spo_jax.envs.reading.Reading` that `read` takes by name.
+        reading: The options of `spo_jax.envs.files.reading.Reading` that `read` takes by name.
         solution_suffix: Of written solutions.
         settings: Default settings of a discovery that differ for this problem.
         baselines: By name.
@@ -266,7 +280,7 @@ class Problem:
 
     def write(self, path: str | Path, instance: Instance, solution: Solution) -> None:
         """Write a solution in the format that the field's other tools read; JSON by default."""
-        from spo_jax.envs.textfiles import jsonable, write_atomically
+        from spo_jax.envs.files.textfiles import jsonable, write_atomically
 
         write_atomically(path, json.dumps(jsonable(solution, strict=True)) + "\n")
 
@@ -285,7 +299,7 @@ class Problem:
         """
         if self.offers("write"):
             raise self._without("way to read solutions", "implement read_solution")
-        from spo_jax.envs.textfiles import load_json
+        from spo_jax.envs.files.textfiles import load_json
 
         try:
             return _rules(self, instance).repaired(load_json(Path(path)))

@@ -64,7 +64,7 @@ def _mean(values: Any) -> Any:
         columns = np.moveaxis(np.where(known, values, 0.0), -1, 0)
         mean = reduce(np.add, columns, np.zeros(values.shape[:-1])) / max(len(columns), 1)
     else:
-        from spo_jax.in_order import mean_in_order
+        from spo_jax.numerics.in_order import mean_in_order
 
         mean = mean_in_order(values, known)
     return xp.where(known.all(axis=-1), mean, xp.nan)

@@ -11,9 +11,9 @@ from typing import Any
 
 from spo_jax import presets
 from spo_jax.constants import FRAMEWORKS, TASK_SETTINGS
+from spo_jax.envs.files.specs import absolute
+from spo_jax.envs.files.textfiles import write_atomically
 from spo_jax.envs.problem import Problem
-from spo_jax.envs.specs import absolute
-from spo_jax.envs.textfiles import write_atomically
 from spo_jax.errors import InputError
 from spo_jax.frameworks.brief import system_message
 from spo_jax.frameworks.scoring import Scorer

@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from spo_jax.config import Settings
-from spo_jax.envs.labels import labels
+from spo_jax.envs.files.labels import labels
 from spo_jax.envs.problem import Problem
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.run.evaluator import Evaluator, require_rollouts
-from spo_jax.envs.run.planning import CHECK_SECONDS, FULL_STEPS, limit_of
+from spo_jax.envs.run.jobs.planning import CHECK_SECONDS, FULL_STEPS, limit_of
 from spo_jax.envs.run.rollouts import Failed, Status
 from spo_jax.errors import InputError, SandboxUnavailable, require_kind, require_path
 from spo_jax.program import Pair

@@ -31,8 +31,8 @@ from spo_jax.config import Settings
 from spo_jax.envs.problem import Instance
 from spo_jax.envs.run.adaptive import Adaptation
 from spo_jax.envs.run.evaluator import require_searches
+from spo_jax.envs.run.jobs.operators import AdaptiveRuns
 from spo_jax.envs.run.lns import Outcome
-from spo_jax.envs.run.operators import AdaptiveRuns
 from spo_jax.envs.run.rollouts import Status
 from spo_jax.errors import InputError
 from spo_jax.peers.operator_writing import Asked, Plan, Request, Writing

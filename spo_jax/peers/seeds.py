@@ -16,7 +16,7 @@ from spo_jax.program import ROLES, Program, Role, load_pair
 from spo_jax.search.parts import Parts
 from spo_jax.search.payoffs import Table
 from spo_jax.search.rounds import Individual
-from spo_jax.search.start import StartPair, opening, require_runnable
+from spo_jax.search.sampling.start import StartPair, opening, require_runnable
 
 AUTO, NONE, SIMPLE = "auto", "none", "simple"
 SEED = "seed"  # the operator of its individual

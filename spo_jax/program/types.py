@@ -1,7 +1,7 @@
 """The nouns: Program, Pair, Prompt, Completion, Group; digests; reading source without running it.
 
 Nothing here runs a program or checks its safety; the sandbox's gate does
-(`spo_jax.envs.run.sandbox.policy`), in a worker.
+(`spo_jax.envs.run.sandbox.gate.policy`), in a worker.
 """
 
 import ast

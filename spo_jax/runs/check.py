@@ -11,15 +11,15 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from spo_jax.envs import exports
+from spo_jax.envs.files.textfiles import shown_cost
 from spo_jax.envs.problem import Infeasible, Instance, Problem, Rules, rules_of
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.report.evaluation import evaluate
 from spo_jax.envs.run.evaluator import require_lawful
+from spo_jax.envs.run.jobs.onestep import Step, take_step
+from spo_jax.envs.run.jobs.selfcheck import is_listed, require_sound
 from spo_jax.envs.run.local import LocalEvaluator
-from spo_jax.envs.run.onestep import Step, take_step
 from spo_jax.envs.run.rollouts import Status
-from spo_jax.envs.run.selfcheck import is_listed, require_sound
-from spo_jax.envs.textfiles import shown_cost
 from spo_jax.errors import InputError
 from spo_jax.program import DESTROY_REPAIR, ROLES, Pair, Program, load_pair, save_pair
 from spo_jax.search.writing.grammar import GrammarGenerator

@@ -12,14 +12,16 @@ from spo_jax import presets
 from spo_jax.config import Settings
 from spo_jax.config.updates import EVOTUNE
 from spo_jax.constants import LEARNERS, OWN_MODELS, SPO
-from spo_jax.envs.labels import with_unique_names
+from spo_jax.envs.files.labels import with_unique_names
+from spo_jax.envs.files.specs import absolute, in_memory, require_instances
 from spo_jax.envs.problem import Instance, Problem
-from spo_jax.envs.specs import absolute, in_memory, require_instances
 from spo_jax.errors import InputError, require_path
 from spo_jax.generator import Generator
 from spo_jax.registry import known_by, require_members
 from spo_jax.runs.argument_errors import in_arguments
 from spo_jax.runs.discovery import Discovery
+from spo_jax.runs.discovery.objects import Objects, name_of
+from spo_jax.runs.discovery.starting import absolute_pairs, start_pairs
 from spo_jax.runs.folders import INSTANCES, MANIFEST, check_new, default_folder
 from spo_jax.runs.manifest import (
     check_instances,
@@ -32,9 +34,7 @@ from spo_jax.runs.manifest import (
     require_no_retired,
     resumed,
 )
-from spo_jax.runs.objects import Objects, name_of
 from spo_jax.runs.run import Run, load_run
-from spo_jax.runs.starting import absolute_pairs, start_pairs
 from spo_jax.runs.tracking import Factory, get_factories
 from spo_jax.search.parts import Method
 from spo_jax.search.rounds import Observer, Updater

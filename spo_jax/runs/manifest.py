@@ -22,7 +22,7 @@ from spo_jax.errors import InputError
 from spo_jax.program import Game
 
 if TYPE_CHECKING:
-    from spo_jax.search.start import StartPair
+    from spo_jax.search.sampling.start import StartPair
 
 PACKAGES = ("jax", "jaxlib", "numpy", "flax", "optax", "orbax-checkpoint", "tokenizers")
 
@@ -151,7 +151,7 @@ def check_start_pairs(stored: Mapping[str, Any], now: "Sequence[StartPair]", pat
 
     now: those of now.
     """
-    from spo_jax.search.start import record
+    from spo_jax.search.sampling.start import record
 
     began, found = stored.get("start_pairs") or [], record(now)
     if [each | {"from": ""} for each in began] != [each | {"from": ""} for each in found]:

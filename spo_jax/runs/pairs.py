@@ -7,16 +7,22 @@ from typing import TYPE_CHECKING, Any, TypeGuard, cast
 
 from spo_jax import __version__
 from spo_jax.constants import ALL, SHIPPED
-from spo_jax.envs.labels import numbered
+from spo_jax.envs.files.labels import numbered
+from spo_jax.envs.files.reading import Reading
+from spo_jax.envs.files.specs import (
+    in_memory,
+    is_uniform,
+    own_references,
+    parse_specs,
+    read_instance,
+)
 from spo_jax.envs.problem import Instance, Problem
 from spo_jax.envs.problems import get_problem, known_problems
-from spo_jax.envs.reading import Reading
 from spo_jax.envs.report import solve as solving
 from spo_jax.envs.report.reference_files import ReferenceFile
 from spo_jax.envs.run.acceptance import PAPER
 from spo_jax.envs.run.starts import RANDOM
 from spo_jax.envs.run.states import STAGNATION
-from spo_jax.envs.specs import in_memory, is_uniform, own_references, parse_specs, read_instance
 from spo_jax.errors import InputError, require_kind
 from spo_jax.limits import usable_cores
 from spo_jax.program import Pair, load_pair
@@ -26,8 +32,8 @@ from spo_jax.runs.argument_errors import in_arguments
 if TYPE_CHECKING:
     from spo_jax.config import Settings
     from spo_jax.envs.report.compare import Comparison
+    from spo_jax.envs.report.comparison.methods import Method
     from spo_jax.envs.report.evaluation import Report
-    from spo_jax.envs.report.methods import Method
     from spo_jax.runs.run import Run
 
     Given = Pair | Run | str | Path
@@ -58,7 +64,7 @@ def evaluate(
         on: "uniform:SIZExCOUNT[@SEED]", instance files and folders, each a group of its own; or
             instances in memory, which are one group.
         workers: Processes, by default one per usable core.
-        distances: How files are read, as `spo_jax.envs.reading.Reading` has it.
+        distances: How files are read, as `spo_jax.envs.files.reading.Reading` has it.
         capacity: Likewise.
         vehicles: Likewise.
         trust: Whether to follow functions that the head of a pair file names, as a state of one's
@@ -110,7 +116,7 @@ def solve(
         pair: As in `evaluate`, or several; by default the one that comes with the problem.
         problem: A name or a Problem; by default that of the run, else of the instance.
         workers: Processes, by default one per usable core.
-        distances: How files are read, as `spo_jax.envs.reading.Reading` has it.
+        distances: How files are read, as `spo_jax.envs.files.reading.Reading` has it.
         capacity: Likewise.
         vehicles: Likewise.
         trust: As in `evaluate`.
@@ -163,7 +169,7 @@ def compare(
             comes with the problem.
         problem: As in `solve`.
         against: "all", or names of baselines, "construction" and "package.module:NAME"
-            (`spo_jax.envs.report.methods`).
+            (`spo_jax.envs.report.comparison.methods`).
         references: A file of best known costs.
         distances: As in `solve`.
         capacity: Likewise.
@@ -188,7 +194,7 @@ def compare(
     )  # fmt: skip
     if out is None:
         return comparing.compare(known, read, methods, own=own, **more)
-    from spo_jax.envs.report.compared import Folder
+    from spo_jax.envs.report.comparison.compared import Folder
 
     folder = Folder(out, known, read, methods, picture=plot, force=force)
     terms = {"seconds": solving.SECONDS, "seeds": 1, "workers": 1} | more
@@ -209,7 +215,7 @@ def contest(
     trust: bool = False,
 ) -> "tuple[Problem, list[Instance], list[Method], ReferenceFile | None]":
     """The problem, instances, methods and references of a comparison. Raises InputError."""
-    from spo_jax.envs.report.methods import methods_of
+    from spo_jax.envs.report.comparison.methods import methods_of
 
     if not given:
         raise InputError("there is nothing to compare on: name an instance or a folder")

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from spo_jax.envs.textfiles import load_json, write_atomically
+from spo_jax.envs.files.textfiles import load_json, write_atomically
 from spo_jax.errors import InputError
 from spo_jax.program import Role
 

@@ -9,10 +9,10 @@ from dataclasses import replace
 
 from spo_jax.config import Settings
 from spo_jax.constants import STORED
-from spo_jax.envs.labels import with_unique_names
+from spo_jax.envs.files.labels import with_unique_names
+from spo_jax.envs.files.reading import Reading
+from spo_jax.envs.files.specs import is_uniform, parse_spec, sampled
 from spo_jax.envs.problem import Instance, Problem
-from spo_jax.envs.reading import Reading
-from spo_jax.envs.specs import is_uniform, parse_spec, sampled
 from spo_jax.errors import InputError
 from spo_jax.seeding import derive
 

@@ -8,11 +8,11 @@ from spo_jax.config import Settings
 from spo_jax.envs.problem import Instance, Problem
 from spo_jax.envs.run.evaluator import Evaluator
 from spo_jax.generator import Generator
-from spo_jax.search.contexts import PromptMaker
 from spo_jax.search.credit import CREDITS, CreditScheme
 from spo_jax.search.population import Panel, Survivors, diverse_survivors, leader_panel
 from spo_jax.search.rounds import NoUpdate, Observer, Round, State, Updater
 from spo_jax.search.utility import Utility, improvement
+from spo_jax.search.writing.contexts import PromptMaker
 from spo_jax.search.writing.prompts import Templates
 
 

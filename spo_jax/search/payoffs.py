@@ -290,7 +290,7 @@ def cross_play_scores(
     leaders count; without any, a repair of an earlier round keeps the score that it came with.
     """
     from spo_jax.envs.metrics import cross_play  # JAX takes time to import
-    from spo_jax.float64 import bucket, padded
+    from spo_jax.numerics.float64 import bucket, padded
 
     def mean(values: np.ndarray) -> np.ndarray:
         """Of columns, of which a few more are compiled for."""

@@ -2,7 +2,7 @@
 
 `one_round` is the body of its loop, in the paper's order, with the line of the algorithm and the
 equation at each step. Generator, credit, update and survivors are arguments. The loop is that of
-all methods: `spo_jax.runs.loop`.
+all methods: `spo_jax.runs.discovery.loop`.
 
 Deliberate differences from the paper's listing:
 
@@ -14,7 +14,8 @@ Deliberate differences from the paper's listing:
 - A credit scheme may ask for more pairs than the responses; they are evaluated after line 9. The
   paper's asks for none.
 - A pair that an earlier round evaluated is not evaluated again: the rollouts would be the same.
-- A run may start from pairs that exist (`spo_jax.search.start`); the paper's starts from none.
+- A run may start from pairs that exist (`spo_jax.search.sampling.start`); the paper's starts from
+  none.
 - An answer that is nearly right may go back to the model (`mend`, off in the paper's presets): see
   `spo_jax.search.sampling.mending`.
 - Destroy survivors (line 16) are selected before the leader panel (line 14), as Appendix A.5 says.
@@ -54,7 +55,7 @@ from spo_jax.search.rounds import (
     metrics_of,
 )
 from spo_jax.search.sampling.sample import counts_of, distinct, fresh, sample, sample_rows, written
-from spo_jax.search.start import StartPair, opening
+from spo_jax.search.sampling.start import StartPair, opening
 from spo_jax.seeding import python_rng
 
 

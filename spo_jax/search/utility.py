@@ -20,7 +20,7 @@ from spo_jax.envs.problem import Instance, Problem
 from spo_jax.envs.run.rollouts import Rollouts, Status
 from spo_jax.envs.run.starts import CONSTRUCTION, RANDOM
 from spo_jax.errors import InputError
-from spo_jax.jax_state import jax_ready
+from spo_jax.numerics.jax_state import jax_ready
 from spo_jax.registry import Registry, require_function
 
 
@@ -78,7 +78,7 @@ def _computed(name: str, values: np.ndarray, axes: int) -> np.ndarray:
     if not jax_ready():
         return np.asarray(getattr(scores, name)(values))
     from spo_jax.envs import metrics
-    from spo_jax.float64 import bucket, padded
+    from spo_jax.numerics.float64 import bucket, padded
 
     before, own = values.shape[:axes], values.shape[axes:]
     count = math.prod(before)

@@ -5,7 +5,7 @@ from itertools import permutations
 import numpy as np
 
 from spo_jax.envs.problem import Instance
-from spo_jax.envs.problems.tsp import files as tsplib
+from spo_jax.envs.problems.tsp.files import tsplib
 
 
 def tsp(n, seed=0, scale=1.0):

@@ -13,12 +13,12 @@ from spo_jax.envs.run.cluster.encoding import Done, pack
 from spo_jax.envs.run.cluster.fleet import HostLost, HostSettings, Machine
 from spo_jax.envs.run.cluster.host import BAD, GOOD
 from spo_jax.envs.run.cluster.schedule import LOSSES
-from spo_jax.envs.run.job_evaluator import Work
+from spo_jax.envs.run.jobs.job_evaluator import Work
 from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.run.rollouts import Status
-from spo_jax.envs.run.sandbox.confine import LAYERS
 from spo_jax.envs.run.sandbox.jobs import WHOLE_JOB, CheckJob, Job, RunJob
 from spo_jax.envs.run.sandbox.outcome import ChildReport, Ended
+from spo_jax.envs.run.sandbox.process.confine import LAYERS
 
 
 class Recorder(LocalEvaluator):

@@ -9,7 +9,7 @@ import numpy as np
 from third_problem import PathProblem
 
 from spo_jax.envs.problem import Baseline, Instance
-from spo_jax.envs.problems.tsp.files import euclidean
+from spo_jax.envs.problems.tsp.files.tsplib import euclidean
 from spo_jax.program.grammar.base import Grammar, choice
 
 ADAPTER = '''

@@ -13,9 +13,9 @@ from collections.abc import Callable
 
 import numpy as np
 
+from spo_jax.envs.run.sandbox.gate.names import ATTRIBUTES, MODULES
+from spo_jax.envs.run.sandbox.gate.namespace import make_rng
 from spo_jax.envs.run.sandbox.memory import zero_array_memory
-from spo_jax.envs.run.sandbox.names import ATTRIBUTES, MODULES
-from spo_jax.envs.run.sandbox.namespace import make_rng
 
 BYTE = 0x4B
 POISON = bytes([BYTE]) * 4  # no input holds it

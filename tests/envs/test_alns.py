@@ -19,9 +19,9 @@ from spo_jax.envs.problems.alns import (
     temperatures,
     worst,
 )
-from spo_jax.envs.problems.cvrp import alns as alns_cvrp
-from spo_jax.envs.problems.tsp import alns as alns_tsp
-from spo_jax.envs.problems.tsp import files as tsplib
+from spo_jax.envs.problems.cvrp.baselines import alns as alns_cvrp
+from spo_jax.envs.problems.tsp.baselines import alns as alns_tsp
+from spo_jax.envs.problems.tsp.files import tsplib
 
 TSP, CVRP = get_problem("tsp"), get_problem("cvrp")
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spo_jax.envs.problems import alns_example, get_problem
-from spo_jax.envs.problems.cvrp import alns_example as routes
-from spo_jax.envs.problems.tsp import alns_example as tours
+from spo_jax.envs.problems.cvrp.baselines import alns_example as routes
+from spo_jax.envs.problems.tsp.baselines import alns_example as tours
 
 TSP, CVRP = get_problem("tsp"), get_problem("cvrp")
 

@@ -11,8 +11,8 @@ import third_problem
 
 from spo_jax import Pair, Program, get_problem, save_pair
 from spo_jax.cli import main
+from spo_jax.envs.files.textfiles import jsonable
 from spo_jax.envs.problem import Rules
-from spo_jax.envs.textfiles import jsonable
 from spo_jax.program.grammar.base import Grammar
 
 

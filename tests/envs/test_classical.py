@@ -9,7 +9,7 @@ import pytest
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.problems.cvrp import CVRP
 from spo_jax.envs.problems.cvrp.classical import CVRP_DESTROYS
-from spo_jax.envs.run.sandbox.policy import check
+from spo_jax.envs.run.sandbox.gate.policy import check
 
 RANDOM, WORST, RADIAL, RELATED, STRING = CVRP_DESTROYS
 Routes = list[list[int]]

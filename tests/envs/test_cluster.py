@@ -19,11 +19,11 @@ from spo_jax.envs.run.cluster.encoding import unpack
 from spo_jax.envs.run.cluster.evaluator import ClusterEvaluator
 from spo_jax.envs.run.cluster.host import BAD, GOOD, Host
 from spo_jax.envs.run.cluster.nodes import About
+from spo_jax.envs.run.jobs.planning import Planner
 from spo_jax.envs.run.observation import OBSERVED
-from spo_jax.envs.run.planning import Planner
 from spo_jax.envs.run.rollouts import Refusal, Rollouts
 from spo_jax.envs.run.sandbox.jobs import Job
-from spo_jax.envs.run.sandbox.starting import import_path
+from spo_jax.envs.run.sandbox.process.starting import import_path
 from spo_jax.errors import SandboxUnavailable
 from spo_jax.program import Pair, Program
 

@@ -23,10 +23,10 @@ import spo_jax
 from spo_jax.cli import main
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.problems.alns import Settings, cooling
-from spo_jax.envs.problems.cvrp import alns as cvrp_alns
-from spo_jax.envs.problems.tsp import alns as tsp_alns
+from spo_jax.envs.problems.cvrp.baselines import alns as cvrp_alns
+from spo_jax.envs.problems.tsp.baselines import alns as tsp_alns
 from spo_jax.envs.report.compare import BEST_HERE, Attempt, Comparison, compare
-from spo_jax.envs.report.compared import (
+from spo_jax.envs.report.comparison.compared import (
     TABLES,
     Folder,
     by_instance,
@@ -36,10 +36,10 @@ from spo_jax.envs.report.compared import (
     notes,
     searches,
 )
-from spo_jax.envs.report.curves import curve, plot_curves
-from spo_jax.envs.report.methods import Method, methods_of
+from spo_jax.envs.report.comparison.curves import curve, plot_curves
+from spo_jax.envs.report.comparison.methods import Method, methods_of
+from spo_jax.envs.report.comparison.timed import Call, Timed, timed
 from spo_jax.envs.report.reference_files import ReferenceFile, Row
-from spo_jax.envs.report.timed import Call, Timed, timed
 from spo_jax.errors import InputError
 
 TSP, CVRP = get_problem("tsp"), get_problem("cvrp")

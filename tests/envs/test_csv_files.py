@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from spo_jax.envs.files.reading import Reading, remarks_of
+from spo_jax.envs.files.specs import parse_spec, read_instance
 from spo_jax.envs.problems import get_problem
-from spo_jax.envs.reading import Reading, remarks_of
 from spo_jax.envs.report.solve import problem_of
-from spo_jax.envs.specs import parse_spec, read_instance
 from spo_jax.errors import InputError
 
 TSP, CVRP = get_problem("tsp"), get_problem("cvrp")

@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spo_jax.cli import main
+from spo_jax.envs.files.reading import Reading
 from spo_jax.envs.problem import Instance
-from spo_jax.envs.problems.cvrp import files as cvrplib
-from spo_jax.envs.problems.tsp import files as tsplib
-from spo_jax.envs.reading import Reading
+from spo_jax.envs.problems.cvrp.files import cvrplib
+from spo_jax.envs.problems.tsp.files import tsplib
 from spo_jax.errors import InputError
 
 SMALL = """NAME : small

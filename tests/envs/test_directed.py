@@ -17,14 +17,16 @@ from spo_jax.cli import main
 from spo_jax.envs.problem import Instance
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.problems.alns import Settings
-from spo_jax.envs.problems.cvrp import alns as cvrp_alns
-from spo_jax.envs.problems.cvrp import heuristics as cvrp_heuristics
 from spo_jax.envs.problems.cvrp import kit as cvrp_kit
+from spo_jax.envs.problems.cvrp.baselines import alns as cvrp_alns
+from spo_jax.envs.problems.cvrp.baselines import heuristics as cvrp_heuristics
 from spo_jax.envs.problems.cvrp.kit import reference as cvrp_reference
-from spo_jax.envs.problems.tsp import alns as tsp_alns
-from spo_jax.envs.problems.tsp import files, heuristics, parts
 from spo_jax.envs.problems.tsp import kit as tsp_kit
-from spo_jax.envs.problems.tsp.branch_and_cut import prove
+from spo_jax.envs.problems.tsp import parts
+from spo_jax.envs.problems.tsp.baselines import alns as tsp_alns
+from spo_jax.envs.problems.tsp.baselines import heuristics
+from spo_jax.envs.problems.tsp.baselines.branch_and_cut import prove
+from spo_jax.envs.problems.tsp.files import tsplib
 from spo_jax.envs.problems.tsp.kit import reference as tsp_reference
 from spo_jax.envs.report.directed import remarks_on_pairs
 from spo_jax.envs.run.local import LocalEvaluator
@@ -310,10 +312,10 @@ def test_constructions_are_tours_above_the_bounds(size):
             parts.construct,
         ):
             tour = make(instance)
-            files.check_tour(instance, tour)
-            assert TSP.cost(instance, tour) >= files.lower_bound(instance) - 1e-9
+            tsplib.check_tour(instance, tour)
+            assert TSP.cost(instance, tour) >= tsplib.lower_bound(instance) - 1e-9
         if size <= 12:
-            assert files.lower_bound(instance) <= held_karp(instance.dist.tolist()) + 1e-9
+            assert tsplib.lower_bound(instance) <= held_karp(instance.dist.tolist()) + 1e-9
 
 
 def test_patched_cycles_are_joined_where_that_adds_least():
@@ -446,8 +448,8 @@ def test_a_part_costs_what_the_whole_does(seed, size, center):
 def test_other_solvers_find_the_same_optimum():
     pytest.importorskip("elkai")
     pytest.importorskip("ortools")
-    from spo_jax.envs.problems.tsp.or_tools import or_tools_default
-    from spo_jax.envs.problems.tsp.references import lkh, solve_reference
+    from spo_jax.envs.problems.tsp.baselines.or_tools import or_tools_default
+    from spo_jax.envs.problems.tsp.baselines.references import lkh, solve_reference
 
     for seed in range(3):
         instance = tsp(9, seed)
@@ -461,7 +463,7 @@ def test_other_solvers_find_the_same_optimum():
 
 def test_pyvrp_counts_the_same_routes_alike():
     pytest.importorskip("pyvrp")
-    from spo_jax.envs.problems.cvrp.references import data_of, pyvrp
+    from spo_jax.envs.problems.cvrp.baselines.references import data_of, pyvrp
 
     instance = cvrp(6, 0)
     assert CVRP.cost(instance, pyvrp(instance)) == pytest.approx(best_routes(instance))

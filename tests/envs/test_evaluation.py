@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from spo_jax.cache import cache_folder
+from spo_jax.envs.files.specs import parse_spec
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.report.evaluation import (
     GroupResult,
@@ -28,7 +29,6 @@ from spo_jax.envs.report.reporting import (
 )
 from spo_jax.envs.report.searched import conditions
 from spo_jax.envs.report.solve import cpu_limit, default_output, problem_of, solve
-from spo_jax.envs.specs import parse_spec
 from spo_jax.errors import InputError
 from spo_jax.program import Pair, Program
 

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 from spo_jax.envs.problems import get_problem
-from spo_jax.envs.run.job_evaluator import TRIES
+from spo_jax.envs.run.jobs.job_evaluator import TRIES
+from spo_jax.envs.run.jobs.results import Results
 from spo_jax.envs.run.lns import Failure, Operator, OperatorPair, rollout
 from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.run.observation import OBSERVED
-from spo_jax.envs.run.results import Results
 from spo_jax.envs.run.rollouts import Refusal, Rollouts, Status
+from spo_jax.envs.run.sandbox.gate.namespace import make_rng
 from spo_jax.envs.run.sandbox.jobs import JOB_BYTES, Task, portions
-from spo_jax.envs.run.sandbox.namespace import make_rng
 from spo_jax.envs.run.sandbox.outcome import ChildReport, Ended
 from spo_jax.errors import InputError
 from spo_jax.program import Pair, Program

@@ -8,10 +8,10 @@ from exhaustive import shortest_tour, shortest_tour_by_sets, tsp
 
 from spo_jax.envs.problem import Instance
 from spo_jax.envs.problems.tsp import TSP
-from spo_jax.envs.problems.tsp import branch_and_cut as exact
-from spo_jax.envs.problems.tsp import files as tsplib
-from spo_jax.envs.problems.tsp.branch_and_cut import prove
-from spo_jax.envs.problems.tsp.heuristics import two_opt
+from spo_jax.envs.problems.tsp.baselines import branch_and_cut as exact
+from spo_jax.envs.problems.tsp.baselines.branch_and_cut import prove
+from spo_jax.envs.problems.tsp.baselines.heuristics import two_opt
+from spo_jax.envs.problems.tsp.files import tsplib
 from spo_jax.errors import InputError
 
 
@@ -68,7 +68,7 @@ def test_no_distance_at_all():
 @pytest.mark.parametrize("name", ["burma14", "att48", "berlin52"])
 def test_recorded_optima_are_proven(spo_data, name):
     pytest.importorskip("elkai")
-    from spo_jax.envs.problems.tsp.references import lkh
+    from spo_jax.envs.problems.tsp.baselines.references import lkh
 
     path = spo_data / "tsplib" / f"{name}.tsp"
     if not path.exists():

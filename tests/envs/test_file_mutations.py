@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from test_cvrplib import SIX
 
+from spo_jax.envs.files.reading import remarks_of
 from spo_jax.envs.problems import get_problem
-from spo_jax.envs.reading import remarks_of
 from spo_jax.errors import InputError
 
 PLACES = SIX[SIX.index("NODE_COORD_SECTION") : SIX.index("DEMAND_SECTION")]

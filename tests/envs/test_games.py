@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from spo_jax.envs.problems import get_problem
+from spo_jax.envs.run.jobs.onestep import take_step
+from spo_jax.envs.run.jobs.selfcheck import require_sound
 from spo_jax.envs.run.local import LocalEvaluator
-from spo_jax.envs.run.onestep import take_step
 from spo_jax.envs.run.rollouts import Status
-from spo_jax.envs.run.selfcheck import require_sound
 from spo_jax.errors import InputError
 from spo_jax.program import Pair, Program
 

@@ -11,7 +11,7 @@ from spo_jax.envs.problems import get_problem
 from spo_jax.envs.run.adaptive import PLAIN, Adaptation
 from spo_jax.envs.run.lns import Outcome
 from spo_jax.envs.run.local import LocalEvaluator
-from spo_jax.envs.run.sandbox.namespace import make_globals, make_rng
+from spo_jax.envs.run.sandbox.gate.namespace import make_globals, make_rng
 from spo_jax.errors import InputError
 from spo_jax.program import load_pair, save_pair
 

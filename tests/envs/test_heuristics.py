@@ -11,9 +11,8 @@ from exhaustive import cheapest_routes, cvrp, shortest_tour, tsp
 
 from spo_jax.envs.problem import Instance
 from spo_jax.envs.problems import get_problem
-from spo_jax.envs.problems.cvrp.heuristics import clarke_wright, local_search, route_moves
-from spo_jax.envs.problems.tsp import files as tsplib
-from spo_jax.envs.problems.tsp.heuristics import (
+from spo_jax.envs.problems.cvrp.baselines.heuristics import clarke_wright, local_search, route_moves
+from spo_jax.envs.problems.tsp.baselines.heuristics import (
     farthest_insertion,
     nearest_neighbor,
     three_opt,
@@ -21,6 +20,7 @@ from spo_jax.envs.problems.tsp.heuristics import (
     two_opt,
     two_opt_moves,
 )
+from spo_jax.envs.problems.tsp.files import tsplib
 from spo_jax.errors import InputError
 
 TSP, CVRP = get_problem("tsp"), get_problem("cvrp")

@@ -6,8 +6,8 @@ from program_collection import PARTNERS, specimens
 
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.run.local import LocalEvaluator
-from spo_jax.envs.run.sandbox.isolation import is_closed, is_plain
-from spo_jax.envs.run.sandbox.policy import check
+from spo_jax.envs.run.sandbox.gate.isolation import is_closed, is_plain
+from spo_jax.envs.run.sandbox.gate.policy import check
 from spo_jax.program import Pair, Program
 
 SHELL = """{imports}

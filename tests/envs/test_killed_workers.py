@@ -16,9 +16,9 @@ from program_collection import good_pair
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.run.rollouts import Status
-from spo_jax.envs.run.sandbox import starting
 from spo_jax.envs.run.sandbox import worker as worker_module
-from spo_jax.envs.run.sandbox.confine import LAYERS
+from spo_jax.envs.run.sandbox.process import starting
+from spo_jax.envs.run.sandbox.process.confine import LAYERS
 from spo_jax.errors import SandboxUnavailable
 from spo_jax.program import Pair, Program
 

@@ -14,9 +14,9 @@ from spo_jax.envs.problem import Problem
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.run.rollouts import Status
-from spo_jax.envs.run.sandbox.isolation import is_closed
+from spo_jax.envs.run.sandbox.gate.isolation import is_closed
+from spo_jax.envs.run.sandbox.gate.policy import check
 from spo_jax.envs.run.sandbox.layout import choose_layout
-from spo_jax.envs.run.sandbox.policy import check
 from spo_jax.errors import InputError, Rejection
 from spo_jax.program import Pair, Program, entry_function
 

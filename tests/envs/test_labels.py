@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spo_jax.envs.files.labels import labels, numbered, with_unique_names
 from spo_jax.envs.instance import Instance
-from spo_jax.envs.labels import labels, numbered, with_unique_names
 
 
 def instance(name, path=None):

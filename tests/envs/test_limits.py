@@ -20,14 +20,15 @@ import spo_jax.envs.problems.cvrp.kit.reference as reference
 from spo_jax.envs.problem import Infeasible, Instance
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.problems import kit as python_kit
-from spo_jax.envs.problems.cvrp import files, heuristics
-from spo_jax.envs.problems.cvrp.alns import alns
-from spo_jax.envs.problems.cvrp.alns_example import alns_example
+from spo_jax.envs.problems.cvrp.baselines import heuristics
+from spo_jax.envs.problems.cvrp.baselines.alns import alns
+from spo_jax.envs.problems.cvrp.baselines.alns_example import alns_example
+from spo_jax.envs.problems.cvrp.baselines.or_tools import or_tools
+from spo_jax.envs.problems.cvrp.baselines.references import pyvrp
+from spo_jax.envs.problems.cvrp.files import cvrplib
 from spo_jax.envs.problems.cvrp.kit import routes as python_routes
 from spo_jax.envs.problems.cvrp.limits import limits_of
-from spo_jax.envs.problems.cvrp.or_tools import or_tools
-from spo_jax.envs.problems.cvrp.references import pyvrp
-from spo_jax.envs.problems.tsp.weights import euclidean
+from spo_jax.envs.problems.tsp.files.weights import euclidean
 from spo_jax.errors import InputError
 
 CVRP = get_problem("cvrp")
@@ -135,14 +136,14 @@ def test_worker_parent_file_and_batch_judge_alike(seed: int, whole: bool) -> Non
         if right:
             assert rules.repaired(routes) == routes
             assert CVRP.decode(instance, codes[-1]) == routes
-            files.check_routes(instance, routes)
+            cvrplib.check_routes(instance, routes)
             continue
         with pytest.raises(Infeasible):
             rules.repaired(routes)
         with pytest.raises(Infeasible):
             CVRP.decode(instance, codes[-1])
         with pytest.raises(InputError, match="no solution of l"):
-            files.check_routes(instance, routes)
+            cvrplib.check_routes(instance, routes)
     assert len(set(verdicts)) == 2
     longest = max(map(len, codes))
     batch = np.array([[*code, *[-1] * (longest - len(code))] for code in codes], np.int32)

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from spo_jax.envs.files.reading import Reading, remarks_of
 from spo_jax.envs.problems import get_problem
-from spo_jax.envs.problems.cvrp import files as cvrplib
-from spo_jax.envs.problems.cvrp.loads import longest_route
-from spo_jax.envs.problems.tsp import files as tsplib
-from spo_jax.envs.problems.tsp.heuristics import two_opt
-from spo_jax.envs.reading import Reading, remarks_of
+from spo_jax.envs.problems.cvrp.files import cvrplib
+from spo_jax.envs.problems.cvrp.files.loads import longest_route
+from spo_jax.envs.problems.tsp.baselines.heuristics import two_opt
+from spo_jax.envs.problems.tsp.files import tsplib
 from spo_jax.errors import InputError
 
 EXACT = Reading("exact")
@@ -79,7 +79,7 @@ def plane(n, seed=0):
 
 
 def test_there_are_nine_layouts():
-    from spo_jax.envs.problems.tsp.matrices import EDGE_WEIGHT_FORMATS
+    from spo_jax.envs.problems.tsp.files.matrices import EDGE_WEIGHT_FORMATS
 
     assert set(FORMATS) == set(EDGE_WEIGHT_FORMATS)
     assert len(FORMATS) == 9

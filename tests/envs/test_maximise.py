@@ -18,8 +18,8 @@ from spo_jax.envs.exports import tail
 from spo_jax.envs.problem import rules_of
 from spo_jax.envs.report.baselines import run_baseline
 from spo_jax.envs.report.compare import compare
+from spo_jax.envs.report.comparison.methods import methods_of
 from spo_jax.envs.report.evaluation import evaluate
-from spo_jax.envs.report.methods import methods_of
 from spo_jax.envs.report.reference_files import read_references
 from spo_jax.envs.report.references import known
 from spo_jax.envs.report.reporting import console, show_report

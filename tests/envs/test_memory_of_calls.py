@@ -9,11 +9,11 @@ import pytest
 from program_collection import CPU_SECONDS, PROBLEMS, good_pair, specimens
 
 from spo_jax.envs.problems import get_problem
-from spo_jax.envs.run import job_evaluator
+from spo_jax.envs.run.jobs import job_evaluator
 from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.run.rollouts import Rollouts, Status
-from spo_jax.envs.run.sandbox import starting
 from spo_jax.envs.run.sandbox.jobs import portions
+from spo_jax.envs.run.sandbox.process import starting
 from spo_jax.program import Pair, Program
 
 SIZE, STEPS, SEEDS = 20, 12, (0, 1, 2)

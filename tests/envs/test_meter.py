@@ -12,8 +12,8 @@ from spo_jax.envs.problems import get_problem
 from spo_jax.envs.run.factory import get_evaluator
 from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.run.rollouts import Status
+from spo_jax.envs.run.sandbox.gate.policy import check
 from spo_jax.envs.run.sandbox.meter import LOOP, TICK, Meter, metered
-from spo_jax.envs.run.sandbox.policy import check
 from spo_jax.errors import InputError, Rejection
 from spo_jax.program import ROLES, Pair, Program
 

@@ -10,12 +10,12 @@ import pytest
 from offering import Whole
 from third_problem import PathRules
 
+from spo_jax.envs.files.specs import read_instance, sampled
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.report.references import solved
+from spo_jax.envs.run.jobs.results import Results
 from spo_jax.envs.run.local import LocalEvaluator
-from spo_jax.envs.run.results import Results
 from spo_jax.envs.run.rollouts import Status
-from spo_jax.envs.specs import read_instance, sampled
 from spo_jax.errors import InputError
 from spo_jax.program import Argument, Interface, Pair, Program
 

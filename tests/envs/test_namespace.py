@@ -7,8 +7,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from spo_jax.envs.run.sandbox.names import MODULES, RNG
-from spo_jax.envs.run.sandbox.namespace import make_globals, make_rng
+from spo_jax.envs.run.sandbox.gate.names import MODULES, RNG
+from spo_jax.envs.run.sandbox.gate.namespace import make_globals, make_rng
 
 
 def run(code: str, seed: int = 0) -> dict:

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from spo_jax.cli import main
+from spo_jax.envs.files.specs import parse_spec
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.report.reference_files import Row, write_references
-from spo_jax.envs.specs import parse_spec
 from spo_jax.errors import InputError
 
 POINTS = [[0, 0], [3, 0], [1, 0], [2, 0], [5, 0]]

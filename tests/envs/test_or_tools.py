@@ -9,9 +9,9 @@ from exhaustive import cheapest_routes, cvrp
 
 from spo_jax.envs.problem import Instance
 from spo_jax.envs.problems import get_problem
-from spo_jax.envs.problems.cvrp import or_tools as theirs
-from spo_jax.envs.problems.cvrp.or_tools import fleet, or_tools, time_limit
-from spo_jax.envs.problems.tsp.or_tools import or_tools as tour_by_or_tools
+from spo_jax.envs.problems.cvrp.baselines import or_tools as theirs
+from spo_jax.envs.problems.cvrp.baselines.or_tools import fleet, or_tools, time_limit
+from spo_jax.envs.problems.tsp.baselines.or_tools import or_tools as tour_by_or_tools
 from spo_jax.errors import MissingExtra
 
 TSP, CVRP = get_problem("tsp"), get_problem("cvrp")

@@ -9,7 +9,7 @@ import pytest
 from spo_jax.envs.problem import Instance
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.problems.cvrp.picture import route_colour
-from spo_jax.envs.problems.tsp import files as tsplib
+from spo_jax.envs.problems.tsp.files import tsplib
 from spo_jax.envs.report import plot
 from spo_jax.errors import InputError
 

@@ -15,7 +15,7 @@ from spo_jax.envs.problem import Infeasible, Instance, Problem
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.problems.tsp import TSP as TSPProblem
 from spo_jax.envs.problems.tsp.pricing import tour_costs
-from spo_jax.envs.run.results import Results
+from spo_jax.envs.run.jobs.results import Results
 from spo_jax.envs.run.rollouts import Rollouts, Status
 from spo_jax.envs.run.sandbox.outcome import ChildReport
 from spo_jax.errors import InputError
@@ -249,7 +249,7 @@ class Cheap(Unpriced):
 @pytest.fixture
 def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the check of a problem by its first start, which would refuse those below."""
-    monkeypatch.setattr("spo_jax.envs.run.results.require_sound", lambda *rest: None)
+    monkeypatch.setattr("spo_jax.envs.run.jobs.results.require_sound", lambda *rest: None)
 
 
 @pytest.mark.usefixtures("unchecked")

@@ -24,8 +24,8 @@ from spo_jax.envs.problems import get_problem
 from spo_jax.envs.run.adaptive import Adaptation
 from spo_jax.envs.run.cluster import evaluator as module
 from spo_jax.envs.run.factory import get_evaluator
+from spo_jax.envs.run.jobs.operators import AdaptiveRuns
 from spo_jax.envs.run.local import LocalEvaluator
-from spo_jax.envs.run.operators import AdaptiveRuns
 from spo_jax.envs.run.rollouts import Rollouts
 from spo_jax.errors import InputError, MissingExtra
 from spo_jax.program import Pair, Program

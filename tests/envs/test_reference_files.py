@@ -8,8 +8,8 @@ import pytest
 from exhaustive import cheapest_routes, cvrp, shortest_tour, tsp
 
 from spo_jax.envs.problems import get_problem
-from spo_jax.envs.problems.cvrp.heuristics import clarke_wright
-from spo_jax.envs.problems.tsp.heuristics import nearest_neighbor, three_opt
+from spo_jax.envs.problems.cvrp.baselines.heuristics import clarke_wright
+from spo_jax.envs.problems.tsp.baselines.heuristics import nearest_neighbor, three_opt
 from spo_jax.envs.report.reference_files import (
     FIELDS,
     ReferenceFile,
@@ -202,7 +202,7 @@ def test_what_else_ships_is_of_the_presets(problem):
 
 
 def test_a_proven_value_is_what_a_search_from_elsewhere_finds():
-    from spo_jax.envs.problems.tsp.branch_and_cut import prove
+    from spo_jax.envs.problems.tsp.baselines.branch_and_cut import prove
 
     instance = TSP.sample(50, 1, 2026)[0]
     row = shipped(TSP).by_digest(instance)

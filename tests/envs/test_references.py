@@ -12,9 +12,9 @@ from exhaustive import cheapest_routes, cvrp, shortest_tour, tsp
 
 from spo_jax.envs.problem import Instance
 from spo_jax.envs.problems import get_problem
-from spo_jax.envs.problems.cvrp import references as routing
-from spo_jax.envs.problems.tsp import files as tsplib
-from spo_jax.envs.problems.tsp import references as lkh
+from spo_jax.envs.problems.cvrp.baselines import references as routing
+from spo_jax.envs.problems.tsp.baselines import references as lkh
+from spo_jax.envs.problems.tsp.files import tsplib
 from spo_jax.envs.report import references
 from spo_jax.envs.report.reference_files import ReferenceFile, Row
 from spo_jax.errors import InputError, MissingExtra

@@ -10,8 +10,8 @@ import shapes
 import spo_jax
 from spo_jax import Pair, Program, get_problem
 from spo_jax.envs.report.solve import solve
+from spo_jax.envs.run.jobs.onestep import take_step
 from spo_jax.envs.run.local import LocalEvaluator
-from spo_jax.envs.run.onestep import take_step
 from spo_jax.generator import Generator
 from spo_jax.program import Completion
 

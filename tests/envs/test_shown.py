@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from spo_jax.envs.problems import get_problem
+from spo_jax.envs.run.jobs.onestep import take_step
 from spo_jax.envs.run.lns import Operator, OperatorPair, rollout
 from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.run.observation import HIDDEN, INVERTED, OBSERVED, Shown, fixed, given, of_rollout
-from spo_jax.envs.run.onestep import take_step
 from spo_jax.envs.run.rollouts import Rollouts
 from spo_jax.errors import InputError
 from spo_jax.program import Pair, Program

@@ -8,7 +8,7 @@ import pytest
 from spo_jax.cli import main
 from spo_jax.envs.problem import Instance
 from spo_jax.envs.problems import get_problem
-from spo_jax.envs.problems.tsp.weights import euclidean
+from spo_jax.envs.problems.tsp.files.weights import euclidean
 from spo_jax.envs.report.evaluation import evaluate
 from spo_jax.envs.report.references import solved
 from spo_jax.envs.report.searched import solved_lines

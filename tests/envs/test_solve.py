@@ -17,17 +17,17 @@ from third_problem import PathProblem
 
 from spo_jax.envs.problem import Instance
 from spo_jax.envs.problems import get_problem
-from spo_jax.envs.problems.cvrp.heuristics import clarke_wright, near_savings
+from spo_jax.envs.problems.cvrp.baselines.heuristics import clarke_wright, near_savings
 from spo_jax.envs.problems.tsp import kit
-from spo_jax.envs.problems.tsp.heuristics import nearest_neighbor
+from spo_jax.envs.problems.tsp.baselines.heuristics import nearest_neighbor
 from spo_jax.envs.report.searched import solved_lines
 from spo_jax.envs.report.solve import shipped_pair, solve
 from spo_jax.envs.run.acceptance import ACCEPTANCES
 from spo_jax.envs.run.adaptive import Portfolio
 from spo_jax.envs.run.lns import Operator, OperatorPair
 from spo_jax.envs.run.local import LocalEvaluator
-from spo_jax.envs.run.sandbox import confine
 from spo_jax.envs.run.sandbox.jobs import Order, SearchJob
+from spo_jax.envs.run.sandbox.process import confine
 from spo_jax.envs.run.sandbox.worker import Worker
 from spo_jax.envs.run.search import Search, Terms
 from spo_jax.errors import InputError

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays, scalar_dtypes
 
 from spo_jax.envs.canonical import canonical
+from spo_jax.envs.files.stored import load_instances, save_instances
 from spo_jax.envs.problem import Instance
 from spo_jax.envs.problems import get_problem
-from spo_jax.envs.stored import load_instances, save_instances
 from spo_jax.errors import InputError
 
 LEAVES = st.one_of(

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spo_jax.envs import textfiles
+from spo_jax.envs.files import textfiles
 from spo_jax.envs.problem import Instance
-from spo_jax.envs.problems.tsp import files as tsplib
-from spo_jax.envs.problems.tsp.weights import weights
+from spo_jax.envs.problems.tsp.files import tsplib
+from spo_jax.envs.problems.tsp.files.weights import weights
 from spo_jax.errors import InputError
 
 SQUARE = """NAME : square

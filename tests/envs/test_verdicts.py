@@ -7,13 +7,13 @@ import pytest
 from program_collection import good_pair
 
 from spo_jax.envs.problems import get_problem
-from spo_jax.envs.run.job_evaluator import Work, _settle
+from spo_jax.envs.run.jobs.job_evaluator import Work, _settle
+from spo_jax.envs.run.jobs.results import Results
 from spo_jax.envs.run.local import LocalEvaluator
-from spo_jax.envs.run.results import Results
 from spo_jax.envs.run.rollouts import Failed, Rollouts, Status
-from spo_jax.envs.run.sandbox.isolation import is_closed
+from spo_jax.envs.run.sandbox.gate.isolation import is_closed
+from spo_jax.envs.run.sandbox.gate.policy import check
 from spo_jax.envs.run.sandbox.outcome import ChildReport, Ended, fault
-from spo_jax.envs.run.sandbox.policy import check
 from spo_jax.envs.run.sandbox.worker import Worker
 from spo_jax.program import Pair, Program
 

@@ -18,11 +18,11 @@ from spo_jax.cli import main
 from spo_jax.envs.exports import tail
 from spo_jax.envs.problem import Infeasible
 from spo_jax.envs.problems import get_problem
-from spo_jax.envs.problems.cvrp import files as cvrplib
-from spo_jax.envs.problems.tsp import files as tsplib
-from spo_jax.envs.problems.vrptw import files
-from spo_jax.envs.problems.vrptw.alns import alns
-from spo_jax.envs.problems.vrptw.heuristics import Places, insertion_i1
+from spo_jax.envs.problems.cvrp.files import cvrplib
+from spo_jax.envs.problems.tsp.files import tsplib
+from spo_jax.envs.problems.vrptw.baselines.alns import alns
+from spo_jax.envs.problems.vrptw.baselines.heuristics import Places, insertion_i1
+from spo_jax.envs.problems.vrptw.files import solomon
 from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.errors import InputError
 from spo_jax.program import Pair, Program, load_pair, save_pair
@@ -111,14 +111,14 @@ def test_rules_accept_what_is_feasible_and_nothing_else(seed: int) -> None:
             assert rules.cost(routes) == pytest.approx(length(instance, routes), rel=1e-12)
             assert PROBLEM.cost(instance, routes) == rules.cost(routes)
             assert PROBLEM.decode(instance, rules.encode(routes)) == routes
-            files.check_routes(instance, routes)
+            solomon.check_routes(instance, routes)
         else:
             with pytest.raises(Infeasible, match=r"late|capacity"):
                 rules.repaired(routes)
             with pytest.raises(Infeasible, match=r"late|capacity"):
                 PROBLEM.decode(instance, rules.encode(routes))
             with pytest.raises(InputError, match=r"late|capacity"):
-                files.check_routes(instance, routes)
+                solomon.check_routes(instance, routes)
     assert verdicts == {True, False}
 
 
@@ -139,7 +139,7 @@ def test_late_means_later_than_sums_may_differ_by_rounding(tmp_path) -> None:
     instance = PROBLEM.read(instance_file(tmp_path, text))
     assert instance.extra["service"][1] + instance.dist[0, 1] > 0.3
     assert PROBLEM.rules(instance).repaired([[1, 2]]) == [[1, 2]]
-    files.check_routes(instance, [[1, 2]])
+    solomon.check_routes(instance, [[1, 2]])
     due = instance.extra["due"].copy()
     due[2] -= 1e-9
     later = replace(instance, extra={**instance.extra, "due": due})
@@ -181,7 +181,7 @@ def test_sampled_instances_are_feasible_and_the_same_whatever_the_count(size, se
         for routes in (rules.start(random.Random(seed)), PROBLEM.construct(instance)):
             assert rules.repaired(routes) == routes
             assert all(in_time(instance, route) for route in routes)
-            files.check_routes(instance, routes)
+            solomon.check_routes(instance, routes)
     assert rules.start(random.Random(1)) == rules.start(random.Random(1))
 
 
@@ -212,7 +212,7 @@ def test_places_are_those_where_the_longer_route_is_in_time(seed, mu) -> None:
         return
     added, pushed = Places(instance).of(route, others, mu)
     dist, walk = instance.dist, [0, *route, 0]
-    before = [begins for _, begins, _ in files.schedule(instance, route)]
+    before = [begins for _, begins, _ in solomon.schedule(instance, route)]
     for k, v in enumerate(others.tolist()):
         for i in range(len(route) + 1):
             longer = [*route[:i], v, *route[i:]]
@@ -220,7 +220,7 @@ def test_places_are_those_where_the_longer_route_is_in_time(seed, mu) -> None:
             if np.isfinite(added[k, i]):
                 a, b = walk[i], walk[i + 1]
                 assert added[k, i] == pytest.approx(dist[a, v] + dist[v, b] - mu * dist[a, b])
-                after = [begins for _, begins, _ in files.schedule(instance, longer)][i + 1]
+                after = [begins for _, begins, _ in solomon.schedule(instance, longer)][i + 1]
                 assert pushed[k, i] == pytest.approx(max(0, after - before[i]), abs=1e-9)
             else:
                 assert pushed[k, i] == np.inf
@@ -240,19 +240,19 @@ def test_a_small_file(tmp_path) -> None:
     assert instance.extra["service"].tolist() == [0, 2, 2, 1, 5]
     assert instance.file["vehicles"] == 2  # three routes are allowed all the same
     assert (instance.reference, instance.reference_source) == (None, "no .sol beside the file")
-    assert list(files.schedule(instance, [1, 2])) == [(1, 3, 50), (2, 20, 25), (0, 27, 100)]
+    assert list(solomon.schedule(instance, [1, 2])) == [(1, 3, 50), (2, 20, 25), (0, 27, 100)]
     assert PROBLEM.cost(instance, [[1, 2], [3], [4]]) == 40
     assert optimum(instance) == 38  # 3 2, 1, 4: 12 + 6 + 20
 
 
 def test_a_written_instance_is_read_as_the_same(tmp_path) -> None:
     for instance in (PROBLEM.read(instance_file(tmp_path)), PROBLEM.sample(9, 1, 4)[0]):
-        files.write_instance(tmp_path / "again.txt", instance)
+        solomon.write_instance(tmp_path / "again.txt", instance)
         again = PROBLEM.read(tmp_path / "again.txt")
         assert (again.digest, again.name) == (instance.digest, instance.name)
         assert (again.coords == instance.coords).all()
     with pytest.raises(InputError, match="has no coordinates"):
-        files.write_instance(tmp_path / "none.txt", instance.seen())
+        solomon.write_instance(tmp_path / "none.txt", instance.seen())
 
 
 def test_fractions_of_demands_are_scaled_and_distances_can_be_rounded_up(tmp_path) -> None:
@@ -332,7 +332,7 @@ def test_stops_without_demand_and_a_depot_with_one(tmp_path) -> None:
     assert instance.file["remarks"] == [
         "the 1 vehicle of the file is no limit", "the depot's demand of 7 is not counted"
     ]  # fmt: skip
-    files.check_routes(instance, [[1, 2], [3, 4]])
+    solomon.check_routes(instance, [[1, 2], [3, 4]])
 
 
 def test_a_depot_alone_is_no_instance(tmp_path) -> None:
@@ -485,8 +485,8 @@ def test_alns_and_the_insertion_are_feasible_and_no_better_than_the_optimum() ->
 
 def test_pyvrp_agrees_on_costs_and_feasibility() -> None:
     library = pytest.importorskip("pyvrp")
-    from spo_jax.envs.problems.cvrp.references import data_of
-    from spo_jax.envs.problems.vrptw.references import scaled_times
+    from spo_jax.envs.problems.cvrp.baselines.references import data_of
+    from spo_jax.envs.problems.vrptw.baselines.references import scaled_times
 
     [drawn] = PROBLEM.sample(8, 1, 11)
     # On whole numbers, where both are exact. Ceilings keep the triangle inequality.
@@ -519,8 +519,8 @@ def test_pyvrp_agrees_on_costs_and_feasibility() -> None:
 @pytest.mark.parametrize("name", ["pyvrp", "or_tools"])
 def test_solvers_find_the_optimum(name) -> None:
     pytest.importorskip({"pyvrp": "pyvrp", "or_tools": "ortools"}[name])
-    from spo_jax.envs.problems.vrptw.or_tools import or_tools
-    from spo_jax.envs.problems.vrptw.references import pyvrp
+    from spo_jax.envs.problems.vrptw.baselines.or_tools import or_tools
+    from spo_jax.envs.problems.vrptw.baselines.references import pyvrp
 
     for instance in PROBLEM.sample(6, 2, 5):
         found = pyvrp(instance) if name == "pyvrp" else or_tools(instance, seconds=0.2)
@@ -532,7 +532,7 @@ def test_solvers_find_the_optimum(name) -> None:
 @pytest.mark.parametrize("largest", [150_000, 1_000_000])
 def test_times_of_solvers_fit_whatever_the_horizon_is(horizon, largest) -> None:
     """An overflow would end OR-Tools' process."""
-    from spo_jax.envs.problems.vrptw.references import scaled_times
+    from spo_jax.envs.problems.vrptw.baselines.references import scaled_times
 
     [drawn] = PROBLEM.sample(6, 1, 5)
     due = np.full(7, horizon)
@@ -610,7 +610,7 @@ def test_the_best_of_a_handful_of_customers_is_that_of_every_order_cut_everywher
     size = 4 + seed % 2 if seed < 38 else 6
     [instance] = PROBLEM.sample(size, 1, seed)
     found = PROBLEM.trivial(instance)
-    files.check_routes(instance, found)
+    solomon.check_routes(instance, found)
     best = math.inf
     for order in itertools.permutations(range(1, size + 1)):
         for cuts in range(1 << size - 1):
@@ -622,7 +622,7 @@ def test_the_best_of_a_handful_of_customers_is_that_of_every_order_cut_everywher
             cost = PROBLEM.cost(instance, routes)
             if cost < best:
                 with contextlib.suppress(InputError):
-                    files.check_routes(instance, routes)
+                    solomon.check_routes(instance, routes)
                     best = cost
     assert PROBLEM.cost(instance, found) == pytest.approx(best, abs=1e-12)
 

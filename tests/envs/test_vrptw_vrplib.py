@@ -7,7 +7,7 @@ import pytest
 
 from spo_jax.cli import main
 from spo_jax.envs.problems import get_problem
-from spo_jax.envs.problems.vrptw import files
+from spo_jax.envs.problems.vrptw.files import solomon
 from spo_jax.errors import InputError
 
 VRPTW = get_problem("vrptw")
@@ -73,7 +73,7 @@ def test_an_instance_is_what_pyvrp_reads(tmp_path, distances, scale, service) ->
         assert (instance.extra[name][1:] * scale).tolist() == theirs
     assert (instance.demands[1:] * scale).tolist() == [each.delivery[0] for each in clients]
     best = VRPTW.trivial(instance)
-    files.check_routes(instance, best)
+    solomon.check_routes(instance, best)
     if distances != "exact":
         found = pyvrp.solve(data, stop=pyvrp.stop.MaxIterations(200), seed=1, display=False)
         assert found.cost() == pytest.approx(VRPTW.cost(instance, best) * scale)

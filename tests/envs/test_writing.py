@@ -8,7 +8,7 @@ import pytest
 
 from spo_jax.envs.problem import Infeasible, Instance, Problem, Rules
 from spo_jax.envs.problems import get_problem
-from spo_jax.envs.problems.tsp import files as tsplib
+from spo_jax.envs.problems.tsp.files import tsplib
 from spo_jax.envs.report.writing import Outputs, mark_of
 from spo_jax.errors import InputError
 

@@ -9,7 +9,7 @@ from itertools import pairwise
 from math import fsum
 
 from spo_jax.envs.problem import Infeasible, Instance, Problem, Rules
-from spo_jax.envs.problems.tsp.files import euclidean
+from spo_jax.envs.problems.tsp.files.tsplib import euclidean
 from spo_jax.envs.views import node_list
 from spo_jax.program import Argument, Interface
 from spo_jax.seeding import numpy_rng

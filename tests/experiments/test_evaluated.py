@@ -13,7 +13,7 @@ from spo_jax.config import Settings
 from spo_jax.envs.glns_operators import load_each
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.problems.alns import Settings as AlnsSettings
-from spo_jax.envs.problems.tsp.alns import alns_search
+from spo_jax.envs.problems.tsp.baselines.alns import alns_search
 from spo_jax.envs.run.adaptive import Adaptation
 from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.run.observation import HIDDEN

@@ -6,7 +6,7 @@ import pytest
 
 import make_references as script
 from spo_jax.envs.problems import get_problem
-from spo_jax.envs.problems.tsp import references
+from spo_jax.envs.problems.tsp.baselines import references
 from spo_jax.envs.report.reference_files import Row, read_references
 
 

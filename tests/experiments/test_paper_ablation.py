@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 import paper_ablation
-from spo_jax.envs.textfiles import write_atomically
+from spo_jax.envs.files.textfiles import write_atomically
 from spo_jax.errors import InputError
 from spo_jax.search.lab.power import holm, interval
 

@@ -9,7 +9,7 @@ import pytest
 import payoff_shares
 from common.runs import fresh_instances
 from spo_jax.errors import InputError
-from spo_jax.search.lab.shares import shares_of
+from spo_jax.search.lab.measured.shares import shares_of
 from spo_jax.search.lab.worlds import WorldSpec, make_worlds
 
 

@@ -19,8 +19,8 @@ from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.run.rollouts import Status
 from spo_jax.errors import InputError
 from spo_jax.program import Pair, Program
-from spo_jax.search.lab.dataset import load_data
-from spo_jax.search.lab.tables import load_table
+from spo_jax.search.lab.measured.dataset import load_data
+from spo_jax.search.lab.measured.tables import load_table
 from spo_jax.seeding import derive
 from writers import Written, by_grammar
 

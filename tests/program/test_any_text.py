@@ -14,7 +14,7 @@ from spo_jax.envs.glns_operators import is_operators, load_operators
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.problems.tsp import TSP
 from spo_jax.envs.run.local import LocalEvaluator
-from spo_jax.envs.run.sandbox.policy import check
+from spo_jax.envs.run.sandbox.gate.policy import check
 from spo_jax.errors import InputError, Rejection, SpoError
 from spo_jax.program import Pair, Program, format_pair, load_pair, parse_response, save_pair
 from spo_jax.program.answers import _without_thoughts

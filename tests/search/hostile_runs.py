@@ -16,7 +16,7 @@ from spo_jax.program import ROLES, Completion, Program
 from spo_jax.runs.database.digests import seal
 from spo_jax.runs.database.store import Store
 from spo_jax.runs.database.tables import MEMBERS, PROGRAMS, ProgramRow, program_id
-from spo_jax.runs.loop import discover
+from spo_jax.runs.discovery.loop import discover
 from spo_jax.runs.run import Run, load_run
 from spo_jax.search.parts import Parts
 from spo_jax.search.population import Member

@@ -9,7 +9,7 @@ from spo_fakes import Evaluator, Generator, answer, number_in, small
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.run.rollouts import Status
 from spo_jax.program import ROLES, Completion, Pair, Program
-from spo_jax.runs.loop import discover
+from spo_jax.runs.discovery.loop import discover
 from spo_jax.search.method import method_of
 from spo_jax.search.parts import Parts
 from spo_jax.search.rounds import Individual

@@ -17,11 +17,11 @@ import numpy as np
 
 from spo_jax.config import Settings
 from spo_jax.envs.problems import get_problem
-from spo_jax.envs.run.operators import AdaptiveRuns
+from spo_jax.envs.run.jobs.operators import AdaptiveRuns
 from spo_jax.envs.run.rollouts import Refusal, Rollouts, Status
 from spo_jax.generator import Generator as BaseGenerator
 from spo_jax.program import Completion, Pair, Program
-from spo_jax.runs.loop import discover
+from spo_jax.runs.discovery.loop import discover
 from spo_jax.search.credit import Payoff
 from spo_jax.search.parts import Parts
 from spo_jax.search.population import Member

@@ -13,12 +13,12 @@ from spo_jax.envs.problems import get_problem
 from spo_jax.errors import InputError
 from spo_jax.program import Completion, Program, Prompt
 from spo_jax.program.grammar.base import MUTATIONS
-from spo_jax.search.contexts import PromptMaker
 from spo_jax.search.credit import Credits
 from spo_jax.search.groups import follower_groups, leader_groups
 from spo_jax.search.plugins import GENERATORS
 from spo_jax.search.rounds import Observer, Played
 from spo_jax.search.sampling.sample import Answers, written
+from spo_jax.search.writing.contexts import PromptMaker
 from spo_jax.search.writing.prompts import INITIALIZATION, Templates, built_in, templates_of
 
 # --- prompts that are too long --------------------------------------------------------------------

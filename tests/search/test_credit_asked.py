@@ -14,7 +14,7 @@ from spo_jax.errors import InputError
 from spo_jax.program import Pair, Program
 from spo_jax.runs.database.digests import require_intact
 from spo_jax.runs.database.store import Store
-from spo_jax.runs.loop import discover
+from spo_jax.runs.discovery.loop import discover
 from spo_jax.runs.run import load_run
 from spo_jax.search.credit import (
     CREDITS,

@@ -9,7 +9,7 @@ from spo_fakes import Evaluator, Generator, answer, number_in, payoff_with, smal
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.run.rollouts import Status
 from spo_jax.program import Program
-from spo_jax.runs.loop import discover
+from spo_jax.runs.discovery.loop import discover
 from spo_jax.search.credit import CREDITS, Credits
 from spo_jax.search.parts import Parts
 from spo_jax.search.payoffs import cross_play_candidates

@@ -16,7 +16,7 @@ from spo_jax.errors import InputError
 from spo_jax.peers import funsearch
 from spo_jax.peers.funsearch import FunSearch, Island, draw_short, request, reset, softmax
 from spo_jax.program import Pair, load_pair
-from spo_jax.runs.loop import discover
+from spo_jax.runs.discovery.loop import discover
 from spo_jax.search.method import method_of
 from spo_jax.search.parts import Parts
 from spo_jax.search.rounds import Observer

@@ -23,6 +23,7 @@ from spo_jax.errors import MissingExtra
 from spo_jax.program import Pair
 from spo_jax.runs import references
 from spo_jax.runs.database.store import Store, dump
+from spo_jax.runs.discovery.loop import discover
 from spo_jax.runs.display import lines, progress
 from spo_jax.runs.gaps import (
     SEEN,
@@ -33,7 +34,6 @@ from spo_jax.runs.gaps import (
     middle,
     sentence,
 )
-from spo_jax.runs.loop import discover
 from spo_jax.runs.manifest import instances_of
 from spo_jax.runs.references import FILE, Found, References, find
 from spo_jax.runs.report.write import html

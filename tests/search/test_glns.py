@@ -12,8 +12,8 @@ from spo_fakes import Evaluator, Generator, number_in, small
 
 from spo_jax.config import Settings
 from spo_jax.envs.problems import get_problem
+from spo_jax.envs.run.jobs.operators import AdaptiveRuns
 from spo_jax.envs.run.local import LocalEvaluator
-from spo_jax.envs.run.operators import AdaptiveRuns
 from spo_jax.envs.run.rollouts import Rollouts, Status
 from spo_jax.errors import InputError
 from spo_jax.peers.glns import Glns, Tally, best_together, crossed, mutated

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.problems.cvrp import CVRP
-from spo_jax.envs.run.sandbox.policy import check
+from spo_jax.envs.run.sandbox.gate.policy import check
 from spo_jax.program import ROLES, Role, normalise, parse_response
 from spo_jax.program.grammar.base import CROSSOVERS, FORMS, Choices, Grammar
 from spo_jax.search.writing.grammar import answer, derivation

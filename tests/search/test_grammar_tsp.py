@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.problems.tsp import TSP
-from spo_jax.envs.run.sandbox.policy import check
+from spo_jax.envs.run.sandbox.gate.policy import check
 from spo_jax.program import ROLES, Program, Prompt, Role, normalise, parse_response
 from spo_jax.program.grammar.base import FORMS, Choices, Grammar
 from spo_jax.search.writing.grammar import GrammarGenerator, answer, derivation, read_derivation

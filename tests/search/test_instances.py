@@ -8,9 +8,9 @@ from spo_fakes import small
 
 from spo_jax.cli import main
 from spo_jax.envs.problems import get_problem
+from spo_jax.envs.run.jobs.planning import Planner
 from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.run.observation import OBSERVED
-from spo_jax.envs.run.planning import Planner
 from spo_jax.errors import InputError
 from spo_jax.program import Pair, Program
 from spo_jax.runs.manifest import check_instances, instances_of

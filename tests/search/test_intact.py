@@ -20,8 +20,8 @@ from spo_jax.errors import InputError
 from spo_jax.runs.database.digests import require_intact
 from spo_jax.runs.database.store import Store, dump
 from spo_jax.runs.database.tables import CONFIG, DIGESTS, TABLES, TIMINGS
+from spo_jax.runs.discovery.loop import discover
 from spo_jax.runs.folders import DATABASE, MANIFEST, REMEDY, storage
-from spo_jax.runs.loop import discover
 from spo_jax.runs.run import load_run
 from spo_jax.search.parts import Parts
 from spo_jax.search.rounds import Individual

@@ -8,11 +8,11 @@ import pytest
 
 from spo_jax.errors import InputError
 from spo_jax.search.credit import Credits
-from spo_jax.search.lab.crossplay import cross_play, ordered
+from spo_jax.search.lab.measured.crossplay import cross_play, ordered
+from spo_jax.search.lab.measured.replay import replay
+from spo_jax.search.lab.measured.tables import Table
 from spo_jax.search.lab.power import interval
-from spo_jax.search.lab.replay import replay
 from spo_jax.search.lab.schemes import Scheme
-from spo_jax.search.lab.tables import Table
 
 CREDIT = Scheme("stackelberg")
 

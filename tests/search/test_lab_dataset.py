@@ -13,12 +13,18 @@ from spo_jax.envs.run.rollouts import Status
 from spo_jax.errors import InputError
 from spo_jax.program import Program
 from spo_jax.search.lab import __main__ as command
-from spo_jax.search.lab.crossplay import cross_play
-from spo_jax.search.lab.dataset import VERSION, DataInstance, DataProgram, PayoffData, load_data
-from spo_jax.search.lab.measured import made_of, replayed
-from spo_jax.search.lab.replay import measured, panel_ranks, reliability, replay
+from spo_jax.search.lab.measured.crossplay import cross_play
+from spo_jax.search.lab.measured.dataset import (
+    VERSION,
+    DataInstance,
+    DataProgram,
+    PayoffData,
+    load_data,
+)
+from spo_jax.search.lab.measured.replay import measured, panel_ranks, reliability, replay
+from spo_jax.search.lab.measured.reports import made_of, replayed
+from spo_jax.search.lab.measured.tables import Table, floored, load_table
 from spo_jax.search.lab.schemes import Scheme
-from spo_jax.search.lab.tables import Table, floored, load_table
 from spo_jax.seeding import derive
 
 DEAD = 2  # a destroy that fails with all repairs

@@ -12,9 +12,7 @@ from scipy.stats import spearmanr
 
 from spo_jax.errors import InputError
 from spo_jax.program import Program
-from spo_jax.search.lab.measured import Trials, made_of, replayed
-from spo_jax.search.lab.power import interval
-from spo_jax.search.lab.replay import (
+from spo_jax.search.lab.measured.replay import (
     compare,
     measured,
     own_answers,
@@ -22,9 +20,11 @@ from spo_jax.search.lab.replay import (
     reliability,
     replay,
 )
+from spo_jax.search.lab.measured.reports import Trials, made_of, replayed
+from spo_jax.search.lab.measured.survival import Rule
+from spo_jax.search.lab.measured.tables import Table, complete, load_table, sub_tables
+from spo_jax.search.lab.power import interval
 from spo_jax.search.lab.schemes import Scheme
-from spo_jax.search.lab.survival import Rule
-from spo_jax.search.lab.tables import Table, complete, load_table, sub_tables
 from spo_jax.search.lab.worlds import WorldSpec, make_worlds
 
 NONE = -1

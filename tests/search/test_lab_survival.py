@@ -10,9 +10,8 @@ import pytest
 
 from spo_jax.errors import InputError
 from spo_jax.program import Program
-from spo_jax.search.lab.replay import Replayed
-from spo_jax.search.lab.schemes import Scheme
-from spo_jax.search.lab.survival import (
+from spo_jax.search.lab.measured.replay import Replayed
+from spo_jax.search.lab.measured.survival import (
     NOBODY,
     Rule,
     common,
@@ -23,7 +22,8 @@ from spo_jax.search.lab.survival import (
     sequences,
     survivors,
 )
-from spo_jax.search.lab.tables import Table
+from spo_jax.search.lab.measured.tables import Table
+from spo_jax.search.lab.schemes import Scheme
 
 WORDS = [
     "remove near nodes", "remove far nodes", "a random segment", "remove near routes",

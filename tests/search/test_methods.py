@@ -22,9 +22,9 @@ from spo_jax.program import Pair, Program
 from spo_jax.rl.endpoint.generator import Endpoint
 from spo_jax.runs.database.digests import require_intact
 from spo_jax.runs.database.store import Store, dump
+from spo_jax.runs.discovery.loop import discover
 from spo_jax.runs.display import lines
 from spo_jax.runs.folders import default_folder
-from spo_jax.runs.loop import discover
 from spo_jax.runs.run import load_run
 from spo_jax.search.method import METHODS, method_of, rounds_of
 from spo_jax.search.parts import Parts

@@ -14,7 +14,7 @@ from spo_jax.errors import InputError
 from spo_jax.peers.pairs import Budget, Request, best_of, generate, scores_of
 from spo_jax.program import Completion
 from spo_jax.program.grammar.base import MUTATIONS
-from spo_jax.runs.loop import discover
+from spo_jax.runs.discovery.loop import discover
 from spo_jax.search.method import method_of
 from spo_jax.search.parts import Parts
 from spo_jax.search.payoffs import Table

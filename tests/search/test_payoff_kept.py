@@ -15,8 +15,8 @@ from spo_jax.envs.problems import get_problem
 from spo_jax.envs.run.rollouts import Status
 from spo_jax.program import Program
 from spo_jax.runs.database.store import Store
+from spo_jax.runs.discovery.loop import discover
 from spo_jax.runs.folders import DATABASE
-from spo_jax.runs.loop import discover
 from spo_jax.runs.run import Run, load_run
 from spo_jax.search.credit import CREDITS, CrossPlay, asking
 from spo_jax.search.parts import Parts
@@ -234,8 +234,8 @@ def test_of_start_pairs_that_share_programs(tmp_path, order):
     """Two of one destroy, one of which fails, and a repair that comes twice."""
     from test_start import Worth, pair_of
 
+    from spo_jax.search.sampling.start import StartPair, record
     from spo_jax.search.spo import Spo
-    from spo_jax.search.start import StartPair, record
 
     worth = [((1, 2), 0.5), ((3, 2), 0.25), ((1, 4), 0.75), ((3, 5), None)]
     known = dict([worth[k] for k in order] + worth[3:])

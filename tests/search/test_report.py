@@ -28,9 +28,9 @@ from spo_jax import InputError
 from spo_jax.cli import main
 from spo_jax.envs.problem import Problem
 from spo_jax.envs.problems import get_problem
+from spo_jax.envs.run.jobs.onestep import take_step
 from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.run.observation import OBSERVED
-from spo_jax.envs.run.onestep import take_step
 from spo_jax.program import MAX_SOURCE, Program
 from spo_jax.runs.database.store import Store
 from spo_jax.runs.display import lines, progress

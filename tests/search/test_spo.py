@@ -24,8 +24,7 @@ from spo_jax.envs.run.rollouts import Refusal, Status
 from spo_jax.errors import InputError
 from spo_jax.program import Completion, Pair, Program
 from spo_jax.program.grammar.base import CROSSOVERS, MUTATIONS
-from spo_jax.runs.loop import discover
-from spo_jax.search.contexts import draw_parents
+from spo_jax.runs.discovery.loop import discover
 from spo_jax.search.credit import Credits
 from spo_jax.search.parts import Parts
 from spo_jax.search.payoffs import cross_play_scores
@@ -39,6 +38,7 @@ from spo_jax.search.population import (
     leader_panel,
 )
 from spo_jax.search.rounds import Played, State, Updater
+from spo_jax.search.writing.contexts import draw_parents
 from spo_jax.search.writing.prompts import INITIALIZATION
 from spo_jax.seeding import python_rng
 

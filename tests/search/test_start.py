@@ -19,13 +19,13 @@ from spo_jax.errors import InputError
 from spo_jax.program import Pair, Program, load_pair, save_pair
 from spo_jax.runs.database.store import dump
 from spo_jax.runs.discover import discover
+from spo_jax.runs.discovery.loop import discover as algorithm
 from spo_jax.runs.folders import MANIFEST
-from spo_jax.runs.loop import discover as algorithm
 from spo_jax.runs.report.write import report
 from spo_jax.search.parts import Parts
 from spo_jax.search.rounds import Observer, Round
+from spo_jax.search.sampling.start import START, StartPair, reads_state
 from spo_jax.search.spo import Spo
-from spo_jax.search.start import START, StartPair, reads_state
 
 TSP = get_problem("tsp")
 

@@ -29,9 +29,9 @@ from spo_jax.program.pairfile import load_pair, save_pair
 from spo_jax.rl.backend import SAME_BITS, ask_same_bits
 from spo_jax.runs.database.store import Store, dump
 from spo_jax.runs.discover import prepare, resumed
+from spo_jax.runs.discovery.loop import discover
 from spo_jax.runs.display import lines, progress
 from spo_jax.runs.folders import BEST, MANIFEST, check_new, default_folder, list_runs
-from spo_jax.runs.loop import discover
 from spo_jax.runs.manifest import (
     check_model,
     check_prompts,

@@ -9,7 +9,7 @@ import pytest
 import spo_jax
 from spo_jax import InputError, get_problem
 from spo_jax.cli import main
-from spo_jax.envs.report.compared import NO_STEP, steps_text
+from spo_jax.envs.report.comparison.compared import NO_STEP, steps_text
 from spo_jax.envs.report.solve import Solved
 from spo_jax.runs.report import write
 from spo_jax.search.plugins import require_parts

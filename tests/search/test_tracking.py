@@ -25,8 +25,8 @@ from spo_jax.cli import main
 from spo_jax.envs.problems import get_problem
 from spo_jax.errors import MissingExtra
 from spo_jax.runs.database.store import Store, dump
+from spo_jax.runs.discovery.loop import discover
 from spo_jax.runs.folders import DATABASE
-from spo_jax.runs.loop import discover
 from spo_jax.runs.run import Run, load_run
 from spo_jax.runs.tracking import KNOWN, Track, Tracker, get_factories, sending
 from spo_jax.runs.tracking.numbers import finals, numbers, settings

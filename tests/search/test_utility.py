@@ -13,7 +13,7 @@ from spo_jax.envs.problems import get_problem
 from spo_jax.envs.run.rollouts import Rollouts, Status
 from spo_jax.errors import InputError
 from spo_jax.runs.database.store import Store
-from spo_jax.runs.loop import discover
+from spo_jax.runs.discovery.loop import discover
 from spo_jax.search.credit import stackelberg
 from spo_jax.search.parts import Parts
 from spo_jax.search.rounds import State
@@ -175,7 +175,7 @@ def test_scores_have_the_same_bits_without_jax(name: str, monkeypatch: pytest.Mo
 def test_a_forked_process_does_not_call_jax() -> None:
     """Its threads are missing there, so a call would never end."""
     command = (
-        "import os, jax\nfrom spo_jax.jax_state import jax_ready\nassert jax_ready()\n"
+        "import os, jax\nfrom spo_jax.numerics.jax_state import jax_ready\nassert jax_ready()\n"
         "child = os.fork()\nif not child: os._exit(jax_ready())\n"
         "raise SystemExit(os.waitpid(child, 0)[1])"
     )

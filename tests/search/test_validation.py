@@ -15,18 +15,18 @@ import spo_jax
 from spo_jax import presets
 from spo_jax.cli import main
 from spo_jax.config import Settings
+from spo_jax.envs.files.specs import parse_spec
 from spo_jax.envs.problem import Baseline, Instance, Problem
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.rules import Rules
 from spo_jax.envs.run.local import LocalEvaluator
-from spo_jax.envs.specs import parse_spec
 from spo_jax.errors import InputError
 from spo_jax.presets import PRESETS
 from spo_jax.program import Pair, Program
 from spo_jax.runs.database.store import Store
+from spo_jax.runs.discovery.loop import discover
 from spo_jax.runs.display import lines
 from spo_jax.runs.folders import DATABASE
-from spo_jax.runs.loop import discover
 from spo_jax.runs.report.write import html
 from spo_jax.runs.run import load_run
 from spo_jax.search.instances import (

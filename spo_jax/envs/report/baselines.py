@@ -26,12 +26,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spo_jax import __version__
+from spo_jax.envs.files.reading import AS_STATED, Reading
+from spo_jax.envs.files.specs import Spec, parse_specs, reference_settings
 from spo_jax.envs.problem import Infeasible, Instance, Problem, Solution
-from spo_jax.envs.reading import AS_STATED, Reading
 from spo_jax.envs.report.evaluation import Progress, Report, filled
 from spo_jax.envs.run.rollouts import Rollouts, Status
-from spo_jax.envs.run.sandbox.confine import die_with_parent
-from spo_jax.envs.specs import Spec, parse_specs, reference_settings
+from spo_jax.envs.run.sandbox.process.confine import die_with_parent
 from spo_jax.errors import InputError, MissingExtra
 from spo_jax.registry import imported, require_function
 from spo_jax.stopping import held

@@ -10,14 +10,14 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from spo_jax.envs.files.labels import with_unique_names
 from spo_jax.envs.gaps import gap_of
-from spo_jax.envs.labels import with_unique_names
 from spo_jax.envs.problem import Instance, Problem
+from spo_jax.envs.report.comparison.methods import Method
+from spo_jax.envs.report.comparison.timed import Timed, timed
 from spo_jax.envs.report.evaluation import InstanceResult, RolloutResult, Summary, summarise
-from spo_jax.envs.report.methods import Method
 from spo_jax.envs.report.reference_files import ReferenceFile
 from spo_jax.envs.report.solve import SECONDS
-from spo_jax.envs.report.timed import Timed, timed
 from spo_jax.errors import InputError
 from spo_jax.stopping import take_time
 

@@ -18,19 +18,9 @@ import numpy as np
 from spo_jax import __version__
 from spo_jax.cache import cache_folder
 from spo_jax.constants import current
-from spo_jax.envs.gaps import reference_gap
-from spo_jax.envs.labels import with_unique_names
-from spo_jax.envs.problem import Instance, Problem
-from spo_jax.envs.reading import AS_STATED, Reading, remarks_on_files
-from spo_jax.envs.report.directed import remarks_on_pairs
-from spo_jax.envs.run.acceptance import PAPER
-from spo_jax.envs.run.evaluator import EvaluatorFactory, Spread, require_lawful
-from spo_jax.envs.run.local import LocalEvaluator
-from spo_jax.envs.run.observation import shown_with
-from spo_jax.envs.run.rollouts import Rollouts, Status
-from spo_jax.envs.run.starts import RANDOM
-from spo_jax.envs.run.states import STAGNATION
-from spo_jax.envs.specs import (
+from spo_jax.envs.files.labels import with_unique_names
+from spo_jax.envs.files.reading import AS_STATED, Reading, remarks_on_files
+from spo_jax.envs.files.specs import (
     LARGEST_GROUP,
     Spec,
     own_references,
@@ -39,7 +29,17 @@ from spo_jax.envs.specs import (
     remarks_on,
     with_references,
 )
-from spo_jax.envs.textfiles import jsonable
+from spo_jax.envs.files.textfiles import jsonable
+from spo_jax.envs.gaps import reference_gap
+from spo_jax.envs.problem import Instance, Problem
+from spo_jax.envs.report.directed import remarks_on_pairs
+from spo_jax.envs.run.acceptance import PAPER
+from spo_jax.envs.run.evaluator import EvaluatorFactory, Spread, require_lawful
+from spo_jax.envs.run.local import LocalEvaluator
+from spo_jax.envs.run.observation import shown_with
+from spo_jax.envs.run.rollouts import Rollouts, Status
+from spo_jax.envs.run.starts import RANDOM
+from spo_jax.envs.run.states import STAGNATION
 from spo_jax.errors import InputError
 from spo_jax.program import Pair
 

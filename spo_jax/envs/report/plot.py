@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from spo_jax.envs.files.textfiles import shown_cost, write_atomically
 from spo_jax.envs.problem import Instance, Problem, Solution
-from spo_jax.envs.textfiles import shown_cost, write_atomically
 from spo_jax.errors import InputError
 
 # By suffix: the field of the metadata that takes a text, and those that would differ each time.

@@ -16,8 +16,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NoReturn
 
+from spo_jax.envs.files.textfiles import csv_text, load_json, read_text, shown, write_atomically
 from spo_jax.envs.problem import Instance, Problem
-from spo_jax.envs.textfiles import csv_text, load_json, read_text, shown, write_atomically
 from spo_jax.errors import InputError
 
 FIELDS = ("problem", "name", "digest", "cost", "certified", "effort", "source")

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from spo_jax import __version__
+from spo_jax.envs.files.textfiles import cost_text, load_json, write_atomically
 from spo_jax.envs.problem import Infeasible, Instance, Problem
 from spo_jax.envs.report.reference_files import ReferenceFile, Row, least, shipped
-from spo_jax.envs.textfiles import cost_text, load_json, write_atomically
 from spo_jax.errors import InputError, MissingExtra
 
 EFFORTS = ("quick", "standard", "paper")  # of a solver's search; each solver defines them

@@ -5,14 +5,14 @@ Where there is no terminal it needs no rich, which takes a while to import.
 
 from typing import TYPE_CHECKING, TextIO
 
+from spo_jax.envs.files.textfiles import cost_text, shown_cost
 from spo_jax.envs.gaps import gap_of
 from spo_jax.envs.problem import Instance, Problem
 from spo_jax.envs.report.solve import Solved
 from spo_jax.envs.run.acceptance import PAPER
-from spo_jax.envs.run.parallel_search import News
+from spo_jax.envs.run.jobs.parallel_search import News
 from spo_jax.envs.run.starts import RANDOM
 from spo_jax.envs.run.states import HIDDEN_STATE, STAGNATION
-from spo_jax.envs.textfiles import cost_text, shown_cost
 
 if TYPE_CHECKING:
     from rich.progress import Progress

@@ -1,7 +1,7 @@
 """`spo solve`: the best solution of one instance that a pair finds, or several pairs.
 
 Searches run side by side in the sandbox, one in each worker; see
-`spo_jax.envs.run.parallel_search`.
+`spo_jax.envs.run.jobs.parallel_search`.
 """
 
 import math
@@ -12,19 +12,19 @@ from pathlib import Path
 from typing import Any
 
 from spo_jax.constants import current
+from spo_jax.envs.files.textfiles import shown_cost
 from spo_jax.envs.gaps import gap_of
 from spo_jax.envs.problem import Instance, Problem, Solution
 from spo_jax.envs.problems import each_problem
 from spo_jax.envs.run.acceptance import ACCEPTANCES, PAPER
 from spo_jax.envs.run.evaluator import require_lawful
+from spo_jax.envs.run.jobs.parallel_search import Budget, News, Team
 from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.run.observation import shown_with
-from spo_jax.envs.run.parallel_search import Budget, News, Team
-from spo_jax.envs.run.sandbox.starting import Ahead
+from spo_jax.envs.run.sandbox.process.starting import Ahead
 from spo_jax.envs.run.search import Clock, Terms
 from spo_jax.envs.run.starts import CONSTRUCTION, RANDOM, STARTS
 from spo_jax.envs.run.states import STAGNATION
-from spo_jax.envs.textfiles import shown_cost
 from spo_jax.errors import InputError
 from spo_jax.program import Pair, load_pair
 from spo_jax.seeding import python_rng

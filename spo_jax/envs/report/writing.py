@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
+from spo_jax.envs.files.reading import remarks_of
+from spo_jax.envs.files.textfiles import MAX_BYTES, jsonable, shown_cost, write_atomically
 from spo_jax.envs.problem import Instance, Problem, Solution
-from spo_jax.envs.reading import remarks_of
 from spo_jax.envs.report.plot import placed, plot_solution, require_picture
-from spo_jax.envs.textfiles import MAX_BYTES, jsonable, shown_cost, write_atomically
 from spo_jax.errors import InputError
 
 _MARK = re.compile(rb"spo solve: ([0-9a-f]{32}) (-?[0-9]+(?:\.[0-9]+)?(?:e[-+]?[0-9]+)?)\b")

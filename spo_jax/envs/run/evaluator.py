@@ -13,7 +13,7 @@ from spo_jax.errors import InputError
 from spo_jax.program import Pair, Program
 
 if TYPE_CHECKING:
-    from spo_jax.envs.run.operators import AdaptiveRuns
+    from spo_jax.envs.run.jobs.operators import AdaptiveRuns
 
 LOCAL, RAY = "local", "ray"
 Progress = Callable[[int, int], None]  # (done, in all)
@@ -154,7 +154,7 @@ def require_searches(found: object, instances: int, seeds: int, steps: int) -> N
         InputError: It is no AdaptiveRuns with outcomes of [I, S, T], drawn of [I, S, T, 2] and
             rollouts of one pair.
     """
-    from spo_jax.envs.run.operators import AdaptiveRuns
+    from spo_jax.envs.run.jobs.operators import AdaptiveRuns
 
     due = (instances, seeds, steps)
     if not isinstance(found, AdaptiveRuns):

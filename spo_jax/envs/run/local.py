@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from spo_jax.envs.problem import Instance
-from spo_jax.envs.run.job_evaluator import (
+from spo_jax.envs.run.jobs.job_evaluator import (
     SILENT,
     TRIES,
     Finished,
@@ -14,12 +14,12 @@ from spo_jax.envs.run.job_evaluator import (
     Wanted,
     Work,
 )
-from spo_jax.envs.run.sandbox.confine import REQUIRED
+from spo_jax.envs.run.jobs.worker_pool import WorkerPool
 from spo_jax.envs.run.sandbox.jobs import Place, RunJob
 from spo_jax.envs.run.sandbox.outcome import ChildReport, Ended
-from spo_jax.envs.run.sandbox.starting import Ahead
+from spo_jax.envs.run.sandbox.process.confine import REQUIRED
+from spo_jax.envs.run.sandbox.process.starting import Ahead
 from spo_jax.envs.run.sandbox.worker import Worker
-from spo_jax.envs.run.worker_pool import WorkerPool
 from spo_jax.errors import SandboxUnavailable
 
 
@@ -79,7 +79,7 @@ class LocalEvaluator(JobEvaluator):
         return self._pool.layers
 
     def step(self, job: RunJob, instance: Instance) -> ChildReport:
-        """Run one step; see `spo_jax.envs.run.onestep`.
+        """Run one step; see `spo_jax.envs.run.jobs.onestep`.
 
         Args:
             job: The step.

@@ -17,7 +17,7 @@ from spo_jax import advantages as shared
 from spo_jax.advantages import NO_SPREAD
 from spo_jax.constants import ImportanceMode
 from spo_jax.errors import InputError
-from spo_jax.float64 import bucket, padded
+from spo_jax.numerics.float64 import bucket, padded
 from spo_jax.registry import Registry, require_function
 from spo_jax.rl.buckets import FINE, Ladder
 from spo_jax.rl.qwen.logprobs import token_logprobs

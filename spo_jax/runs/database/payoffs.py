@@ -18,7 +18,7 @@ from spo_jax.runs.manifest import shape_of
 from spo_jax.search.credit import Payoff
 from spo_jax.search.payoffs import PlayedPairs, payoff_of, with_asked
 from spo_jax.search.rounds import ASKED, RESPONSE, CrossPlay, Digests, Played, RoundScores
-from spo_jax.search.start import START, StartPair, opened
+from spo_jax.search.sampling.start import START, StartPair, opened
 
 
 @dataclass(frozen=True)

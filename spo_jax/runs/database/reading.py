@@ -13,7 +13,7 @@ from spo_jax.runs.database.tables import program_id, read_program
 from spo_jax.runs.records import PairRecord
 from spo_jax.search.population import Population
 from spo_jax.search.rounds import ASKED, RESPONSE, Best, Digests, Played, State
-from spo_jax.search.start import START
+from spo_jax.search.sampling.start import START
 from spo_jax.search.validation import Finals
 from spo_jax.seeding import python_rng
 

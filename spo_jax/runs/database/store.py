@@ -18,11 +18,11 @@ from typing import IO, Any
 
 from spo_jax.config import FIELDS, Settings
 from spo_jax.constants import current
+from spo_jax.envs.files.stored import save_instances
+from spo_jax.envs.files.textfiles import sync_folder, write_atomically
 from spo_jax.envs.problem import Instance
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.run.states import parts_shown
-from spo_jax.envs.stored import save_instances
-from spo_jax.envs.textfiles import sync_folder, write_atomically
 from spo_jax.errors import InputError
 from spo_jax.program import Program, Role, Unwritable, save_pair
 from spo_jax.runs.budget import Spent

@@ -12,7 +12,7 @@ from spo_jax.runs.records import FailureRecord
 from spo_jax.runs.run import Run
 from spo_jax.search.rounds import RESPONSE, UNPARSABLE, Failure, Round
 from spo_jax.search.sampling.mends import AGAIN
-from spo_jax.search.start import START
+from spo_jax.search.sampling.start import START
 
 _FURTHER = re.compile(AGAIN.format(r"\d+"))
 MOST = 2000  # programs of a run whose forms are compared: 1.4 ms each; of more, their sources are

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from spo_jax.config import Settings
 from spo_jax.constants import SPO
+from spo_jax.envs.files.reading import Reading
 from spo_jax.envs.problems import get_problem
-from spo_jax.envs.reading import Reading
 from spo_jax.envs.run.evaluator import RAY
 from spo_jax.envs.run.rollouts import Status
 from spo_jax.program import DESTROY_REPAIR, ROLES, Game, Pair

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from spo_jax.program import ROLES, Role
-from spo_jax.runs.report.changes import Changes
+from spo_jax.program.changes import Changes
 from spo_jax.runs.report.figures import COLOURS, Scale
 from spo_jax.runs.report.text import number
 from spo_jax.runs.run import ProgramRecord, Run

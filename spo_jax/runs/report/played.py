@@ -19,10 +19,10 @@ from spo_jax.envs.problems import get_problem
 from spo_jax.envs.report.baselines import get_baseline
 from spo_jax.envs.run.acceptance import ACCEPTANCES, PAPER, mean_edge
 from spo_jax.envs.run.evaluator import LOCAL, RAY
+from spo_jax.envs.run.jobs.onestep import Step, take_step
 from spo_jax.envs.run.lns import Outcome
 from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.run.observation import Shown, shown_with
-from spo_jax.envs.run.onestep import Step, take_step
 from spo_jax.envs.run.starts import STARTS
 from spo_jax.envs.run.states import History, Value
 from spo_jax.envs.scores import shares

@@ -13,7 +13,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from spo_jax.envs.textfiles import write_atomically
+from spo_jax.envs.files.textfiles import write_atomically
 from spo_jax.errors import InputError
 from spo_jax.program import MAX_SOURCE
 from spo_jax.runs.folders import MANIFEST

@@ -10,7 +10,7 @@ from typing import Any
 
 from spo_jax.errors import InputError
 from spo_jax.registry import Registry, require_members, require_parameters
-from spo_jax.runs.objects import called
+from spo_jax.runs.discovery.objects import called
 from spo_jax.runs.run import Run
 
 # The modules beside this one, each with a class `Recorder`.

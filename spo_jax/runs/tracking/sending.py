@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from queue import SimpleQueue
 
-from spo_jax.envs.textfiles import write_atomically
+from spo_jax.envs.files.textfiles import write_atomically
 from spo_jax.runs.run import Run, load_run
 from spo_jax.runs.tracking import Factory, Track, Tracker
 from spo_jax.runs.tracking.numbers import finals, numbers

@@ -19,7 +19,7 @@ import jax
 import numpy as np
 
 from spo_jax.errors import InputError
-from spo_jax.float64 import bucket, jitted, padded
+from spo_jax.numerics.float64 import bucket, jitted, padded
 from spo_jax.program import Program
 from spo_jax.registry import require_function
 from spo_jax.search.credit.types import Credits, CreditScheme, Payoff, pays

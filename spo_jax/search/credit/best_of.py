@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from spo_jax.envs.metrics import follower_credit
-from spo_jax.in_order import ascending, sum_in_order
+from spo_jax.numerics.in_order import ascending, sum_in_order
 from spo_jax.search.credit.arrays import Array, Earned, PayoffArrays, of_arrays
 
 BOUND = math.log(2)  # on the divergence of `entropic`, as TTT-Discover sets it

@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 
 from spo_jax.envs.metrics import follower_credit, leader_credit
-from spo_jax.float64 import jitted
-from spo_jax.in_order import ascending, flat, fold, highest_of, sum_in_order
+from spo_jax.numerics.float64 import jitted
+from spo_jax.numerics.in_order import ascending, flat, fold, highest_of, sum_in_order
 from spo_jax.search.credit.arrays import Array, Earned, PayoffArrays, of_arrays
 from spo_jax.search.credit.types import paying_failures, sampling
 

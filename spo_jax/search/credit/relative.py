@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from spo_jax.envs.metrics import follower_credit, leader_credit
-from spo_jax.in_order import sum_in_order
+from spo_jax.numerics.in_order import sum_in_order
 from spo_jax.search.credit.arrays import Array, Earned, PayoffArrays, of_arrays
 from spo_jax.search.credit.plain import mean_of_round
 

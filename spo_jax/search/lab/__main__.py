@@ -39,17 +39,17 @@ from pathlib import Path
 from typing import Any
 
 from spo_jax.cache import cache_folder
-from spo_jax.envs.textfiles import write_atomically
+from spo_jax.envs.files.textfiles import write_atomically
 from spo_jax.errors import InputError, SpoError
 from spo_jax.rl.backend import keep_compiled
 from spo_jax.search.lab import studies, study
 from spo_jax.search.lab.bandit import COPIES, Training
-from spo_jax.search.lab.measured import Trials, made_of, replayed
+from spo_jax.search.lab.measured.reports import Trials, made_of, replayed
+from spo_jax.search.lab.measured.survival import Rule
+from spo_jax.search.lab.measured.tables import Table, load_table
 from spo_jax.search.lab.policies import WRITERS
 from spo_jax.search.lab.schemes import Scheme
 from spo_jax.search.lab.show import csv_text, draw_map, tables
-from spo_jax.search.lab.survival import Rule
-from spo_jax.search.lab.tables import Table, load_table
 from spo_jax.search.lab.worlds import WorldSpec, require_failing, world_spec
 from spo_jax.stopping import exit_code
 

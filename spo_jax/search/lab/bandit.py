@@ -31,7 +31,7 @@ import optax
 
 from spo_jax.advantages import centred, standardised
 from spo_jax.errors import InputError
-from spo_jax.float64 import bucket, jitted
+from spo_jax.numerics.float64 import bucket, jitted
 from spo_jax.rl.updates.grpo import GrpoConfig, clipped_objective
 from spo_jax.search.credit import samples_of
 from spo_jax.search.credit.arrays import Reference, arrays_with

@@ -14,7 +14,7 @@ import jax
 import numpy as np
 
 from spo_jax.errors import InputError
-from spo_jax.float64 import bucket
+from spo_jax.numerics.float64 import bucket
 from spo_jax.program import Pair, Program, Role
 from spo_jax.registry import known_by
 from spo_jax.search.credit import (

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from spo_jax.envs import textfiles
+from spo_jax.envs.files import textfiles
 from spo_jax.search.lab.estimators import MEASURES
+from spo_jax.search.lab.measured.shares import Shares
 from spo_jax.search.lab.power import holm
 from spo_jax.search.lab.schemes import Scheme
-from spo_jax.search.lab.shares import Shares
 from spo_jax.search.lab.study import LEARNED, Row
 
 LETTERS = {

@@ -11,9 +11,9 @@ import numpy as np
 
 from spo_jax.search.lab.bandit import ADVANTAGES, Training, train
 from spo_jax.search.lab.estimators import measure
+from spo_jax.search.lab.measured.tables import Table, sub_tables
 from spo_jax.search.lab.power import interval, p_of, seeds_needed
 from spo_jax.search.lab.schemes import Scheme
-from spo_jax.search.lab.tables import Table, sub_tables
 from spo_jax.search.lab.worlds import Rounds, Worlds, WorldSpec, draw_rounds, make_worlds
 
 LEARNED = {

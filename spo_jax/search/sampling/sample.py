@@ -14,7 +14,6 @@ from spo_jax.envs.run.rollouts import Refusal
 from spo_jax.errors import InputError
 from spo_jax.generator import Generator
 from spo_jax.program import Completion, Pair, Program, Prompt, Usage
-from spo_jax.search.contexts import shortage
 from spo_jax.search.parts import Parts
 from spo_jax.search.payoffs import Table
 from spo_jax.search.rounds import Answers, Counts, Failure, State
@@ -22,6 +21,7 @@ from spo_jax.search.sampling.gating import gated
 from spo_jax.search.sampling.mending import Mending
 from spo_jax.search.sampling.mends import COPY
 from spo_jax.search.sampling.prefetch import ahead
+from spo_jax.search.writing.contexts import shortage
 from spo_jax.seeding import derive
 
 Part = Mapping[int, tuple[Completion, ...]]

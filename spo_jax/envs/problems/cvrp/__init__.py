@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spo_jax.envs.files.reading import Reading
 from spo_jax.envs.kits import kit_texts
 from spo_jax.envs.problem import (
     DIST,
@@ -23,11 +24,11 @@ from spo_jax.envs.problem import (
     Problem,
     decoded,
 )
-from spo_jax.envs.problems.cvrp import files, parts, tables
+from spo_jax.envs.problems.cvrp import parts
+from spo_jax.envs.problems.cvrp.files import cvrplib, tables
 from spo_jax.envs.problems.cvrp.limits import limits_of, require_lone, told
 from spo_jax.envs.problems.cvrp.rules import CVRPRules, Routes, require_start
-from spo_jax.envs.problems.tsp.weights import euclidean
-from spo_jax.envs.reading import Reading
+from spo_jax.envs.problems.tsp.files.weights import euclidean
 from spo_jax.errors import InputError
 from spo_jax.program import Argument, Interface, Program, Role
 from spo_jax.seeding import numpy_rng
@@ -65,16 +66,20 @@ class CVRP(Problem):
     solution_suffix = ".sol"
     baselines = MappingProxyType(
         {
-            "alns": Baseline(f"{__name__}.alns:alns", seeded=True),
-            "clarke-wright": Baseline(f"{__name__}.heuristics:clarke_wright"),
-            "local-search": Baseline(f"{__name__}.heuristics:local_search"),
+            "alns": Baseline(f"{__name__}.baselines.alns:alns", seeded=True),
+            "clarke-wright": Baseline(f"{__name__}.baselines.heuristics:clarke_wright"),
+            "local-search": Baseline(f"{__name__}.baselines.heuristics:local_search"),
             "alns-example": Baseline(
-                f"{__name__}.alns_example:alns_example", seeded=True, needs=("alns", "solvers")
+                f"{__name__}.baselines.alns_example:alns_example",
+                seeded=True,
+                needs=("alns", "solvers"),
             ),
-            "or-tools": Baseline(f"{__name__}.or_tools:or_tools", needs=OR_TOOLS),
-            "or-tools-default": Baseline(f"{__name__}.or_tools:or_tools_default", needs=OR_TOOLS),
+            "or-tools": Baseline(f"{__name__}.baselines.or_tools:or_tools", needs=OR_TOOLS),
+            "or-tools-default": Baseline(
+                f"{__name__}.baselines.or_tools:or_tools_default", needs=OR_TOOLS
+            ),
             "pyvrp": Baseline(
-                f"{__name__}.references:pyvrp", seeded=True, needs=("pyvrp", "solvers")
+                f"{__name__}.baselines.references:pyvrp", seeded=True, needs=("pyvrp", "solvers")
             ),
         }
     )
@@ -116,7 +121,7 @@ class CVRP(Problem):
         vehicles: int | None = None,
     ) -> Instance:
         """A CVRPLIB .vrp file or a CSV; the rest is as in `Reading`. Raises InputError."""
-        reader = tables if Path(path).suffix.lower() in self.tables else files
+        reader = tables if Path(path).suffix.lower() in self.tables else cvrplib
         return reader.read(path, Reading(distances, capacity, vehicles))
 
     def rules(self, instance: Instance) -> CVRPRules:
@@ -128,7 +133,7 @@ class CVRP(Problem):
 
     def cost(self, instance: Instance, solution: Sequence[Sequence[int]]) -> float:
         """The exact float64 length of all routes, depot to depot."""
-        return files.routes_cost(instance.dist, solution)
+        return cvrplib.routes_cost(instance.dist, solution)
 
     def costs(
         self, instances: Sequence[Instance], codes: np.ndarray, whose: np.ndarray
@@ -143,7 +148,7 @@ class CVRP(Problem):
         routes = [route for route in decoded(code) if route]
         if sorted(chain.from_iterable(routes)) != list(range(1, instance.size + 1)):
             raise Infeasible("not every customer is visited exactly once")
-        demands, capacity = files.demands_of(instance)
+        demands, capacity = cvrplib.demands_of(instance)
         if any(demands[route].sum() > capacity for route in routes):
             raise Infeasible("a route exceeds the capacity")
         limits = limits_of(instance)
@@ -155,7 +160,7 @@ class CVRP(Problem):
         self, path: str | Path, instance: Instance, solution: Sequence[Sequence[int]]
     ) -> None:
         """A CVRPLIB .sol file."""
-        files.write_solution(path, instance, solution)
+        cvrplib.write_solution(path, instance, solution)
 
     def walks(self, instance: Instance, solution: Sequence[Sequence[int]]) -> list[list[int]]:
         return [[0, *route, 0] for route in solution if len(route)]
@@ -167,19 +172,19 @@ class CVRP(Problem):
 
     def read_solution(self, path: str | Path, instance: Instance) -> Routes:
         """A CVRPLIB .sol file. Raises InputError."""
-        return files.read_solution(path, instance)
+        return cvrplib.read_solution(path, instance)
 
     def construct(self, instance: Instance, until: float = math.inf) -> Routes:
         return parts.construct(instance, until)
 
     def trivial(self, instance: Instance) -> Routes | None:
-        return files.best_of_all(instance) if instance.size < 3 else None
+        return cvrplib.best_of_all(instance) if instance.size < 3 else None
 
     def part(self, instance: Instance, solution: Routes, center: int, size: int) -> Part:
         return parts.part(instance, solution, center, size)
 
     def lower_bound(self, instance: Instance) -> float:
-        return files.lower_bound(instance)
+        return cvrplib.lower_bound(instance)
 
     def draw(self, axes: Any, instance: Instance, solution: Sequence[Sequence[int]]) -> None:
         from spo_jax.envs.problems.cvrp.picture import draw
@@ -188,7 +193,7 @@ class CVRP(Problem):
 
     def solve_reference(self, instance: Instance, effort: str) -> tuple[Routes, str, bool]:
         """The best routes of several runs of PyVRP. Raises MissingExtra."""
-        from spo_jax.envs.problems.cvrp.references import solve_reference
+        from spo_jax.envs.problems.cvrp.baselines.references import solve_reference
 
         return solve_reference(instance, effort)
 

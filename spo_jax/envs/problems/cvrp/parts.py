@@ -27,8 +27,8 @@ def construct(instance: Instance, until: float = math.inf) -> Routes:
     time.monotonic(), or later.
     """
     from spo_jax.envs.problems.cvrp import kit
-    from spo_jax.envs.problems.cvrp.files import demands_of, routes_cost
-    from spo_jax.envs.problems.cvrp.heuristics import clarke_wright, near_savings
+    from spo_jax.envs.problems.cvrp.baselines.heuristics import clarke_wright, near_savings
+    from spo_jax.envs.problems.cvrp.files.cvrplib import demands_of, routes_cost
 
     small = instance.size <= MOST_PAIRED
     routes = clarke_wright(instance) if small else near_savings(instance, PAIRED)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from spo_jax.envs.problem import Instance
-from spo_jax.envs.problems.cvrp.files import check_routes
+from spo_jax.envs.problems.cvrp.files.cvrplib import check_routes
 from spo_jax.envs.problems.tsp.picture import INK, places, sizes
 
 

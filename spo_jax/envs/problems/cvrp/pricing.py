@@ -9,7 +9,7 @@ import numpy as np
 from spo_jax.envs.instance import Instance
 from spo_jax.envs.pricing import exact_sum, gathered, in_buckets, late, loads, visits_once
 from spo_jax.envs.problems.cvrp.limits import allowed, limits_of
-from spo_jax.float64 import jitted
+from spo_jax.numerics.float64 import jitted
 
 
 @jitted()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spo_jax.envs.files.reading import Reading
 from spo_jax.envs.kits import kit_texts
 from spo_jax.envs.problem import (
     DIST,
@@ -20,10 +21,10 @@ from spo_jax.envs.problem import (
     Problem,
     decoded,
 )
-from spo_jax.envs.problems.tsp import files, parts, tables
+from spo_jax.envs.problems.tsp import parts
+from spo_jax.envs.problems.tsp.files import tables, tsplib
+from spo_jax.envs.problems.tsp.files.weights import euclidean
 from spo_jax.envs.problems.tsp.rules import TSPRules
-from spo_jax.envs.problems.tsp.weights import euclidean
-from spo_jax.envs.reading import Reading
 from spo_jax.errors import InputError
 from spo_jax.program import Interface, Role
 from spo_jax.seeding import numpy_rng
@@ -51,18 +52,22 @@ class TSP(Problem):
     solution_suffix = ".tour"
     baselines = MappingProxyType(
         {
-            "nearest-neighbor": Baseline(f"{__name__}.heuristics:nearest_neighbor"),
-            "farthest-insertion": Baseline(f"{__name__}.heuristics:farthest_insertion"),
-            "2-opt": Baseline(f"{__name__}.heuristics:two_opt"),
-            "3-opt": Baseline(f"{__name__}.heuristics:three_opt", symmetric=True),
-            "alns": Baseline(f"{__name__}.alns:alns", seeded=True),
+            "nearest-neighbor": Baseline(f"{__name__}.baselines.heuristics:nearest_neighbor"),
+            "farthest-insertion": Baseline(f"{__name__}.baselines.heuristics:farthest_insertion"),
+            "2-opt": Baseline(f"{__name__}.baselines.heuristics:two_opt"),
+            "3-opt": Baseline(f"{__name__}.baselines.heuristics:three_opt", symmetric=True),
+            "alns": Baseline(f"{__name__}.baselines.alns:alns", seeded=True),
             "alns-example": Baseline(
-                f"{__name__}.alns_example:alns_example", seeded=True, needs=("alns", "solvers")
+                f"{__name__}.baselines.alns_example:alns_example",
+                seeded=True,
+                needs=("alns", "solvers"),
             ),
-            "or-tools": Baseline(f"{__name__}.or_tools:or_tools", needs=OR_TOOLS),
-            "or-tools-default": Baseline(f"{__name__}.or_tools:or_tools_default", needs=OR_TOOLS),
+            "or-tools": Baseline(f"{__name__}.baselines.or_tools:or_tools", needs=OR_TOOLS),
+            "or-tools-default": Baseline(
+                f"{__name__}.baselines.or_tools:or_tools_default", needs=OR_TOOLS
+            ),
             "lkh": Baseline(
-                f"{__name__}.references:lkh_runs", seeded=True, needs=("elkai", "solvers")
+                f"{__name__}.baselines.references:lkh_runs", seeded=True, needs=("elkai", "solvers")
             ),
         }
     )
@@ -82,7 +87,7 @@ class TSP(Problem):
 
     def read(self, path: str | Path, *, distances: str = "file") -> Instance:
         """A TSPLIB .tsp or .atsp file or a CSV; distances: as in `Reading`. Raises InputError."""
-        reader = tables if Path(path).suffix.lower() in self.tables else files
+        reader = tables if Path(path).suffix.lower() in self.tables else tsplib
         return reader.read(path, Reading(distances))
 
     def rules(self, instance: Instance) -> TSPRules:
@@ -90,7 +95,7 @@ class TSP(Problem):
 
     def cost(self, instance: Instance, solution: Sequence[int]) -> float:
         """The exact float64 length of a closed tour."""
-        return files.tour_cost(instance.dist, solution)
+        return tsplib.tour_cost(instance.dist, solution)
 
     def costs(
         self, instances: Sequence[Instance], codes: np.ndarray, whose: np.ndarray
@@ -109,11 +114,11 @@ class TSP(Problem):
 
     def write(self, path: str | Path, instance: Instance, solution: Sequence[int]) -> None:
         """A TSPLIB tour file."""
-        files.write_tour(path, instance, solution)
+        tsplib.write_tour(path, instance, solution)
 
     def read_solution(self, path: str | Path, instance: Instance) -> list[int]:
         """A TSPLIB tour file. Raises InputError."""
-        return files.read_tour(path, instance)
+        return tsplib.read_tour(path, instance)
 
     def construct(self, instance: Instance, until: float = math.inf) -> list[int]:
         return parts.construct(instance, until)
@@ -133,7 +138,7 @@ class TSP(Problem):
         return [[*solution, solution[0]]]
 
     def lower_bound(self, instance: Instance) -> float:
-        return files.lower_bound(instance)
+        return tsplib.lower_bound(instance)
 
     def draw(self, axes: Any, instance: Instance, solution: Sequence[int]) -> None:
         from spo_jax.envs.problems.tsp.picture import draw
@@ -142,7 +147,7 @@ class TSP(Problem):
 
     def solve_reference(self, instance: Instance, effort: str) -> tuple[list[int], str, bool]:
         """A tour by LKH, proven or improved where that is affordable. Raises MissingExtra."""
-        from spo_jax.envs.problems.tsp.references import solve_reference
+        from spo_jax.envs.problems.tsp.baselines.references import solve_reference
 
         return solve_reference(instance, effort)
 

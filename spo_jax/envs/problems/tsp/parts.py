@@ -24,8 +24,8 @@ def construct(instance: Instance, until: float = math.inf) -> list[int]:
     Where the kit is not compiled, without that search. O(n^2), directed O(n^3). No local
     search begins at `until`, a time.monotonic(), or later.
     """
-    from spo_jax.envs.problems.tsp.files import tour_cost
-    from spo_jax.envs.problems.tsp.heuristics import nearest_neighbor, patched
+    from spo_jax.envs.problems.tsp.baselines.heuristics import nearest_neighbor, patched
+    from spo_jax.envs.problems.tsp.files.tsplib import tour_cost
 
     tours = [_searched(instance, nearest_neighbor(instance), until)]
     if instance.directed and instance.size <= PATCHED and time.monotonic() < until:
@@ -36,7 +36,7 @@ def construct(instance: Instance, until: float = math.inf) -> list[int]:
 def _searched(instance: Instance, tour: list[int], until: float) -> list[int]:
     """`tour` after the local search of the kit."""
     from spo_jax.envs.problems.tsp import kit
-    from spo_jax.envs.problems.tsp.files import tour_cost
+    from spo_jax.envs.problems.tsp.files.tsplib import tour_cost
 
     if not kit.NATIVE or instance.size < 8:
         return tour

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from spo_jax.envs.problem import Instance
-from spo_jax.envs.problems.tsp.files import check_tour
+from spo_jax.envs.problems.tsp.files.tsplib import check_tour
 from spo_jax.errors import InputError
 
 INK, LINE = "#1f2933", "#2a6f97"

@@ -8,7 +8,7 @@ import numpy as np
 
 from spo_jax.envs.instance import Instance
 from spo_jax.envs.pricing import exact_sum, gathered, in_buckets, visits_once
-from spo_jax.float64 import jitted
+from spo_jax.numerics.float64 import jitted
 
 
 @jitted()

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spo_jax.envs.files.reading import Reading
 from spo_jax.envs.kits import kit_texts
 from spo_jax.envs.problem import DIST, OR_TOOLS, Baseline, Instance, Part, Problem
 from spo_jax.envs.problems.cvrp import parts
-from spo_jax.envs.problems.cvrp.files import lower_bound, routes_cost
+from spo_jax.envs.problems.cvrp.files.cvrplib import lower_bound, routes_cost
 from spo_jax.envs.problems.cvrp.rules import Routes
-from spo_jax.envs.problems.tsp.weights import euclidean
-from spo_jax.envs.problems.vrptw import files, vrplib
-from spo_jax.envs.problems.vrptw.exact import MOST, best_routes
+from spo_jax.envs.problems.tsp.files.weights import euclidean
+from spo_jax.envs.problems.vrptw.baselines.exact import MOST, best_routes
+from spo_jax.envs.problems.vrptw.files import solomon, vrplib
 from spo_jax.envs.problems.vrptw.rules import TIMES, VRPTWRules, require_both_ways, require_times
-from spo_jax.envs.reading import Reading
 from spo_jax.errors import InputError
 from spo_jax.program import Argument, Interface, Program, Role
 from spo_jax.seeding import numpy_rng
@@ -58,11 +58,11 @@ class VRPTW(Problem):
     solution_suffix = ".sol"
     baselines = MappingProxyType(
         {
-            "alns": Baseline(f"{__name__}.alns:alns", seeded=True),
-            "insertion-i1": Baseline(f"{__name__}.heuristics:insertion_i1"),
-            "or-tools": Baseline(f"{__name__}.or_tools:or_tools", needs=OR_TOOLS),
+            "alns": Baseline(f"{__name__}.baselines.alns:alns", seeded=True),
+            "insertion-i1": Baseline(f"{__name__}.baselines.heuristics:insertion_i1"),
+            "or-tools": Baseline(f"{__name__}.baselines.or_tools:or_tools", needs=OR_TOOLS),
             "pyvrp": Baseline(
-                f"{__name__}.references:pyvrp", seeded=True, needs=("pyvrp", "solvers")
+                f"{__name__}.baselines.references:pyvrp", seeded=True, needs=("pyvrp", "solvers")
             ),
         }
     )
@@ -98,7 +98,7 @@ class VRPTW(Problem):
 
     def read(self, path: str | Path, *, distances: str = "file") -> Instance:
         """A file in Solomon's format, or a .vrp; distances: as in `Reading`. Raises InputError."""
-        reader = vrplib if Path(path).suffix.lower() == ".vrp" else files
+        reader = vrplib if Path(path).suffix.lower() == ".vrp" else solomon
         return reader.read(path, Reading(distances))
 
     def rules(self, instance: Instance) -> VRPTWRules:
@@ -123,18 +123,18 @@ class VRPTW(Problem):
         self, path: str | Path, instance: Instance, solution: Sequence[Sequence[int]]
     ) -> None:
         """A CVRPLIB .sol file."""
-        files.write_solution(path, instance, solution)
+        solomon.write_solution(path, instance, solution)
 
     def read_solution(self, path: str | Path, instance: Instance) -> Routes:
         """A CVRPLIB .sol file. Raises InputError."""
-        return files.read_solution(path, instance)
+        return solomon.read_solution(path, instance)
 
     def walks(self, instance: Instance, solution: Sequence[Sequence[int]]) -> list[list[int]]:
         return [[0, *route, 0] for route in solution if len(route)]
 
     def construct(self, instance: Instance, until: float = math.inf) -> Routes:
         """The shortest routes of Solomon's insertion I1."""
-        from spo_jax.envs.problems.vrptw.heuristics import insertion_i1
+        from spo_jax.envs.problems.vrptw.baselines.heuristics import insertion_i1
 
         require_both_ways(instance)
         return insertion_i1(instance, until=until)
@@ -151,12 +151,12 @@ class VRPTW(Problem):
     def draw(self, axes: Any, instance: Instance, solution: Sequence[Sequence[int]]) -> None:
         from spo_jax.envs.problems.cvrp.picture import draw
 
-        files.check_routes(instance, solution)
+        solomon.check_routes(instance, solution)
         draw(axes, instance, solution)
 
     def solve_reference(self, instance: Instance, effort: str) -> tuple[Routes, str, bool]:
         """The best routes of several runs of PyVRP. Raises MissingExtra."""
-        from spo_jax.envs.problems.vrptw.references import solve_reference
+        from spo_jax.envs.problems.vrptw.baselines.references import solve_reference
 
         return solve_reference(instance, effort)
 

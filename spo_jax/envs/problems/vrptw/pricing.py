@@ -10,7 +10,7 @@ from spo_jax.envs.instance import Instance
 from spo_jax.envs.pricing import gathered, in_buckets, late
 from spo_jax.envs.problems.cvrp import pricing as cvrp
 from spo_jax.envs.problems.vrptw.rules import TIMES, latest
-from spo_jax.float64 import jitted
+from spo_jax.numerics.float64 import jitted
 
 
 @jitted()

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 import spo_jax
-from spo_jax.envs.run.sandbox.confine import REQUIRED
+from spo_jax.envs.run.sandbox.process.confine import REQUIRED
 
 # What a result depends on, and how a difference is described.
 WHAT = {

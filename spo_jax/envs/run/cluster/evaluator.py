@@ -16,11 +16,11 @@ from spo_jax.envs.run.cluster.fleet import Fleet, HostLost, HostSettings
 from spo_jax.envs.run.cluster.host import GOOD, STUCK
 from spo_jax.envs.run.cluster.nodes import RESTARTS, About, Node, State, common_layers, shares
 from spo_jax.envs.run.cluster.schedule import LOSSES, Schedule
-from spo_jax.envs.run.job_evaluator import Finished, JobEvaluator, Running, Wanted, Work
+from spo_jax.envs.run.jobs.job_evaluator import Finished, JobEvaluator, Running, Wanted, Work
 from spo_jax.envs.run.rollouts import Status
 from spo_jax.envs.run.sandbox.instance_store import LIMIT
 from spo_jax.envs.run.sandbox.outcome import ChildReport, Ended
-from spo_jax.envs.run.sandbox.starting import import_path
+from spo_jax.envs.run.sandbox.process.starting import import_path
 from spo_jax.errors import SandboxUnavailable
 
 REFRESH = 2.0  # seconds between looks at which nodes there are

@@ -16,10 +16,10 @@ from typing import Any
 from spo_jax.envs.problem import Instance
 from spo_jax.envs.run.cluster.compatibility import cpu_name, fingerprint, usable
 from spo_jax.envs.run.cluster.encoding import Done, pack
+from spo_jax.envs.run.jobs.worker_pool import WorkerPool
 from spo_jax.envs.run.sandbox.jobs import Job
 from spo_jax.envs.run.sandbox.outcome import Ended
-from spo_jax.envs.run.sandbox.starting import import_path
-from spo_jax.envs.run.worker_pool import WorkerPool
+from spo_jax.envs.run.sandbox.process.starting import import_path
 
 GATHER = 0.1  # seconds from the first result to an answer, so that an answer brings several
 TURN = 1.0  # seconds after which an answer comes without any result

@@ -15,10 +15,10 @@ from spo_jax.envs.kits import Kit
 from spo_jax.envs.problem import Instance, Layout, Rules, Solution
 from spo_jax.envs.run.lns import Failure
 from spo_jax.envs.run.rollouts import Status
-from spo_jax.envs.run.sandbox.confine import RESULT_FD, STORE_FD
+from spo_jax.envs.run.sandbox.gate.namespace import make_globals
 from spo_jax.envs.run.sandbox.jobs import HEADER, MAX_REASON, ROLES, Place
 from spo_jax.envs.run.sandbox.meter import TICK, Meter
-from spo_jax.envs.run.sandbox.namespace import make_globals
+from spo_jax.envs.run.sandbox.process.confine import RESULT_FD, STORE_FD
 from spo_jax.program import Role
 
 Function = Callable[..., Any]

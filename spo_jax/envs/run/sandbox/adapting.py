@@ -15,7 +15,6 @@ from spo_jax.envs.problem import Instance
 from spo_jax.envs.run.adaptive import Roulettes
 from spo_jax.envs.run.lns import Failure, Operator, OperatorPair, Outcome
 from spo_jax.envs.run.rollouts import Status
-from spo_jax.envs.run.sandbox import confine
 from spo_jax.envs.run.sandbox.acts import (
     Loaded,
     arm,
@@ -24,9 +23,10 @@ from spo_jax.envs.run.sandbox.acts import (
     read_instance,
     report,
 )
-from spo_jax.envs.run.sandbox.confine import JOB_FD
+from spo_jax.envs.run.sandbox.gate.namespace import make_rng
 from spo_jax.envs.run.sandbox.jobs import EXIT_MEMORY, STEP, AdaptiveJob, Task, read_frames
-from spo_jax.envs.run.sandbox.namespace import make_rng
+from spo_jax.envs.run.sandbox.process import confine
+from spo_jax.envs.run.sandbox.process.confine import JOB_FD
 from spo_jax.envs.run.sandbox.searching import (
     ENDLESS,
     Confined,

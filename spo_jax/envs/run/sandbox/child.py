@@ -25,7 +25,6 @@ from spo_jax.envs.kits import Kit
 from spo_jax.envs.problem import Layout, Problem, Rules, rules_of
 from spo_jax.envs.run.lns import Failure, Operator, OperatorPair, bug_of, one_step, rollout
 from spo_jax.envs.run.rollouts import Status
-from spo_jax.envs.run.sandbox import confine, isolation
 from spo_jax.envs.run.sandbox.acts import (
     Loaded,
     arm,
@@ -36,7 +35,9 @@ from spo_jax.envs.run.sandbox.acts import (
     report,
 )
 from spo_jax.envs.run.sandbox.adapting import run_adaptive
-from spo_jax.envs.run.sandbox.confine import JOB_FD
+from spo_jax.envs.run.sandbox.gate import isolation
+from spo_jax.envs.run.sandbox.gate.namespace import ArraysNeeded, make_rng
+from spo_jax.envs.run.sandbox.gate.policy import check
 from spo_jax.envs.run.sandbox.jobs import (
     EXIT_ISOLATE,
     EXIT_MEMORY,
@@ -56,8 +57,8 @@ from spo_jax.envs.run.sandbox.jobs import (
     read_frames,
 )
 from spo_jax.envs.run.sandbox.meter import Meter, metered
-from spo_jax.envs.run.sandbox.namespace import ArraysNeeded, make_rng
-from spo_jax.envs.run.sandbox.policy import check
+from spo_jax.envs.run.sandbox.process import confine
+from spo_jax.envs.run.sandbox.process.confine import JOB_FD
 from spo_jax.envs.run.sandbox.searching import PAIR, Filters, run_search
 from spo_jax.envs.shared_arrays import mapped
 from spo_jax.errors import Rejection

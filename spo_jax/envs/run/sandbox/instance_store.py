@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from spo_jax.envs.problem import Instance
 from spo_jax.envs.run.sandbox.jobs import Place
-from spo_jax.envs.run.sandbox.starting import MemoryFile
+from spo_jax.envs.run.sandbox.process.starting import MemoryFile
 from spo_jax.envs.shared_arrays import LEAST_BYTES, descriptor_of, shared
 
 LIMIT = 256 << 20  # bytes; above it, instances that the run does not need are dropped

@@ -4,8 +4,8 @@ import signal
 from dataclasses import dataclass
 
 from spo_jax.envs.run.rollouts import Status
-from spo_jax.envs.run.sandbox.confine import EXIT_SECCOMP
 from spo_jax.envs.run.sandbox.jobs import EXIT_MEMORY, EXIT_SIGNAL
+from spo_jax.envs.run.sandbox.process.confine import EXIT_SECCOMP
 from spo_jax.program import Role
 
 # Signals that a program can cause itself; any other signal came from outside.

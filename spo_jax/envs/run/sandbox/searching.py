@@ -23,7 +23,6 @@ from spo_jax.envs.run.adaptive import Portfolio
 from spo_jax.envs.run.lns import Failure, Operator, OperatorPair
 from spo_jax.envs.run.own import OwnError
 from spo_jax.envs.run.rollouts import Status
-from spo_jax.envs.run.sandbox import confine
 from spo_jax.envs.run.sandbox.acts import (
     Loaded,
     arm,
@@ -32,7 +31,7 @@ from spo_jax.envs.run.sandbox.acts import (
     read_instance,
     report,
 )
-from spo_jax.envs.run.sandbox.confine import JOB_FD, RESULT_FD
+from spo_jax.envs.run.sandbox.gate.namespace import make_rng
 from spo_jax.envs.run.sandbox.jobs import (
     EXIT_MEMORY,
     LEG,
@@ -42,7 +41,8 @@ from spo_jax.envs.run.sandbox.jobs import (
     read_exactly,
     read_frame,
 )
-from spo_jax.envs.run.sandbox.namespace import make_rng
+from spo_jax.envs.run.sandbox.process import confine
+from spo_jax.envs.run.sandbox.process.confine import JOB_FD, RESULT_FD
 from spo_jax.envs.run.search import CLOCKS, Search
 from spo_jax.program import Role
 

@@ -38,7 +38,7 @@ from spo_jax.envs.run.sandbox.jobs import (
     is_known,
 )
 from spo_jax.envs.run.sandbox.outcome import ChildReport, Ended, fault, killed, verdict
-from spo_jax.envs.run.sandbox.starting import Zygote, launched
+from spo_jax.envs.run.sandbox.process.starting import Zygote, launched
 from spo_jax.errors import SandboxUnavailable
 
 START_SECONDS = 60.0

@@ -1,0 +1,1 @@
+"""The files that instances and solutions of the CVRP come in."""

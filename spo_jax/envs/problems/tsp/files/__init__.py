@@ -1,0 +1,1 @@
+"""The files that instances and solutions of the TSP come in."""

@@ -1,0 +1,1 @@
+"""Comparing at equal time: what is compared, timed calls, tables and the picture."""

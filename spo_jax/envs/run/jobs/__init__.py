@@ -1,0 +1,1 @@
+"""Evaluations and searches as jobs for workers: planned, shared out, their reports checked."""

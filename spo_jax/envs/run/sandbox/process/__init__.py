@@ -1,0 +1,1 @@
+"""Processes that programs run in: how they start, and what the kernel denies them."""
