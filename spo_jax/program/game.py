@@ -65,7 +65,7 @@ class Game:
         search: What the two make together, in words.
 
     Raises:
-        InputError: Both functions have one name, `handed` is no tuple of different identifiers, or
+        InputError: Both functions or both sides have one name, `handed` is no tuple of different identifiers, or
             has one of theirs or of RESERVED.
     """
 
@@ -79,6 +79,10 @@ class Game:
             raise InputError("Game: its leader and its follower are Sides")
         if self.leader.function == self.follower.function:
             raise InputError(f"Game: both functions are named {self.leader.function!r}")
+        sides = (self.leader, self.follower)
+        called = [{side.noun, side.plural} for side in sides]
+        if same := called[0] & called[1]:
+            raise InputError(f"Game: both sides are called {min(same)!r}")
         given = self.handed
         fine = type(given) is tuple and all(map(_is_name, given))
         if not fine or not given or len(set(given)) < len(given):

@@ -121,6 +121,7 @@ def test_parameters() -> None:
         (lambda: Side("fine", "two\nlines"), "of one line"),
         (lambda: Side("fine", "$5"), "no \\$"),
         (lambda: Game(Side("a"), Side("a"), ("x",)), "both functions are named 'a'"),
+        (lambda: Game(Side("a", "c"), Side("b", "c"), ("x",)), "both sides are called 'c'"),
         (lambda: Game(Side("a"), "b", ("x",)), "are Sides"),
         (lambda: Game(Side("a"), Side("b"), ()), "name what the leader hands"),
         (lambda: Game(Side("a"), Side("b"), "x"), "ends with a comma"),
