@@ -65,8 +65,8 @@ class Game:
         search: What the two make together, in words.
 
     Raises:
-        InputError: Both functions or both sides have one name, `handed` is no tuple of different identifiers, or
-            has one of theirs or of RESERVED.
+        InputError: Both functions or both sides have one name, `handed` is no tuple of different
+            identifiers, or has one of theirs or of RESERVED.
     """
 
     leader: Side
