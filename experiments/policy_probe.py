@@ -45,9 +45,10 @@ import numpy as np
 import pandas as pd
 
 from common import cli
+from common.policies import policy_at
 from common.runs import evaluator_like, fresh_instances
 from common.tables import markdown, write_csv, write_text
-from spo_jax.constants import KIT, VLLM
+from spo_jax.constants import KIT
 from spo_jax.envs.files.textfiles import load_json, write_atomically
 from spo_jax.envs.problem import Instance
 from spo_jax.envs.problems import get_problem
@@ -56,14 +57,11 @@ from spo_jax.errors import InputError, Rejection
 from spo_jax.generator import Generator
 from spo_jax.program import ROLES, Pair, Program, Prompt, Role, parse_answer
 from spo_jax.program.grammar.base import INITIALIZATION
-from spo_jax.rl.checkpoint import Checkpoints
-from spo_jax.runs.folders import CHECKPOINTS
 from spo_jax.runs.probes import ProbeRecord, keep_probes
 from spo_jax.runs.run import Run, load_run
 from spo_jax.search.lab.measured.dataset import load_data
 from spo_jax.search.lab.measured.tables import complete
 from spo_jax.search.lab.power import detectable, holm, interval, p_of
-from spo_jax.search.plugins import writer_and_learner
 from spo_jax.search.utility import UTILITIES
 from spo_jax.search.writing.prompts import Templates
 from spo_jax.seeding import derive
@@ -198,34 +196,6 @@ def frozen_of(path: Path, count: int, kit: bool) -> Frozen:
 def uses_kit(program: Program) -> bool:
     """Whether the kit is named in a program's text."""
     return KIT in re.findall(r"\w+", program.source)
-
-
-def policy_at(run: Run, number: int) -> Generator:
-    """What writes for a run after a round.
-
-    Raises InputError for a round without a checkpoint, for a run that goes on, because reading its
-    checkpoints would disturb it, and for one of vLLM.
-    """
-    if run.config.generator.name == VLLM:
-        raise InputError(f"{run.path} is sampled by vLLM, and the probe starts no server")
-    if run.status == "running":
-        raise InputError(f"{run.path} is running: wait until it ends")
-    generator, _ = writer_and_learner(run.config)
-    if number:
-        known: tuple[int, ...] = ()
-        if hasattr(generator, "learners"):
-            with Checkpoints(run.path / CHECKPOINTS) as checkpoints:
-                known = checkpoints.numbers()
-                if number in known:
-                    # Not Policy.restore, which deletes the later ones.
-                    generator.learners = checkpoints.restore(number, like=generator.learners)
-        if number not in known:
-            rounds = ", ".join(map(str, known)) or "none"
-            raise InputError(
-                f"{run.path} has no checkpoint of round {number}; there are {rounds}, and "
-                "--rounds 0 is the policy before the first update"
-            )
-    return generator
 
 
 def written(

@@ -85,7 +85,7 @@ class Policy(Streaming):
         context = _context(config, model.config)
         # Those of the package know the forms of SPO's prompts alone.
         self.writes_prose = config.generator.model not in OWN_MODELS
-        self._model, self._tokenizer = model, tokenizer
+        self.model, self._tokenizer = model, tokenizer
         self._room = context - config.generator.max_new_tokens
         self._prompt_tokens = lru_cache(4096)(tokenizer.prompt)
         if config.generator.mend:  # a template that takes no further turns is refused now
@@ -137,9 +137,9 @@ class Policy(Streaming):
         return len(self._prompt_tokens(text)) <= self._room
 
     def takes(self, prompt: Prompt) -> bool:
-        return len(self._tokens_of(prompt)) <= self._room
+        return len(self.tokens_of(prompt)) <= self._room
 
-    def _tokens_of(self, prompt: Prompt) -> np.ndarray:
+    def tokens_of(self, prompt: Prompt) -> np.ndarray:
         return self._prompt_tokens(prompt.text, prompt.system, prompt.turns)
 
     def stream(
@@ -157,11 +157,11 @@ class Policy(Streaming):
                 continue
             sampling = replace(self._sampling, temperature=self._sampling.temperature + warmer)
             asked = [prompts[place] for place in places]
-            tokens = [self._tokens_of(prompt) for prompt in asked]
+            tokens = [self.tokens_of(prompt) for prompt in asked]
             adapter = self.learners[role].adapter.scaled(self.lora.scale)
             key = stream_key(seed, "tokens", role)
             with _enough_memory("sample", "sample_rows or max_new_tokens"):
-                for part in stream(self._model, tokens, n, key, sampling, adapter):
+                for part in stream(self.model, tokens, n, key, sampling, adapter):
                     yield {
                         places[i]: tuple(map(self._completion, samples))
                         for i, samples in part.items()
@@ -205,12 +205,12 @@ class Policy(Streaming):
     def _group(self, name: str, group: Group) -> TokenGroup:
         return TokenGroup(
             name=f"{name} ({group.prompt.form})",
-            prompt=self._tokens_of(group.prompt),
+            prompt=self.tokens_of(group.prompt),
             completions=[completion.tokens for completion in group.completions],
             logprobs=[completion.logprobs for completion in group.completions],
             credits=group.credits,
             failed=group.failed,
-            prompts=[self._tokens_of(prompt) for prompt in group.prompts],
+            prompts=[self.tokens_of(prompt) for prompt in group.prompts],
             by_pair=group.by_pair,
             others=group.others,
         )

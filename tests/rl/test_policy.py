@@ -125,7 +125,7 @@ def test_answers_are_what_the_sampler_draws(policy: Policy, folder: Path) -> Non
         seed = derive(7, "tokens", role)
         key = jax.random.wrap_key_data(jnp.array([seed >> 32, seed & 0xFFFFFFFF], jnp.uint32))
         adapter = policy.learners[role].adapter.scaled(policy.lora.scale)
-        drawn = sample(policy._model, tokens, N, key, policy._sampling, adapter)
+        drawn = sample(policy.model, tokens, N, key, policy._sampling, adapter)
         for place, samples in zip(places, drawn, strict=True):
             for completion, own in zip(found[place], samples, strict=True):
                 assert np.array_equal(completion.tokens, own.tokens)
@@ -142,7 +142,7 @@ def test_all_models_but_those_that_ship_write_prose(policy: Policy, config: Sett
     assert policy.writes_prose
     for name in ("embedded", "novice"):
         shipped = config.replace(model=name)
-        assert not Policy(shipped, policy._model, policy._tokenizer).writes_prose
+        assert not Policy(shipped, policy.model, policy._tokenizer).writes_prose
 
 
 def test_parts_are_the_whole_in_batches(policy: Policy) -> None:
@@ -200,7 +200,7 @@ def test_a_prompt_fits_if_it_leaves_room_for_the_answer(policy: Policy) -> None:
 @pytest.mark.long
 def test_an_update_is_one_step_a_role(policy: Policy, config: Settings) -> None:
     groups = graded(policy)
-    trainer = Trainer(policy._model, policy.lora, replace(grpo_of(config), ladder=FEW), 60)
+    trainer = Trainer(policy.model, policy.lora, replace(grpo_of(config), ladder=FEW), 60)
     expected, measured = {}, {}
     for role in ("destroy", "repair"):
         named = [
@@ -328,7 +328,7 @@ def test_settings_become_those_of_the_parts(policy: Policy) -> None:
     for name, fields in (("ratio", RATIOS), ("advantage", ADVANTAGES)):
         assert set(choices(FIELDS[name].info)) - {"package.module:NAME"} == set(fields)
     with pytest.raises(InputError, match="the model's context of 1024 leaves nothing"):
-        Policy(Settings.make(max_new_tokens=1024), policy._model, policy._tokenizer)
+        Policy(Settings.make(max_new_tokens=1024), policy.model, policy._tokenizer)
 
 
 def test_models_that_are_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

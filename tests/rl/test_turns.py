@@ -163,8 +163,8 @@ def test_a_policy_answers_a_conversation_while_another_call_is_not_over(home: Ho
     for part in stream:
         rest |= part
     assert sorted({*first, *rest}) == list(range(len(PROMPTS)))
-    tokens = policy._tokens_of(later)
-    assert len(tokens) > len(policy._tokens_of(PROMPTS[0]))
+    tokens = policy.tokens_of(later)
+    assert len(tokens) > len(policy.tokens_of(PROMPTS[0]))
     assert policy.takes(later)
     assert not policy.takes(replace(later, turns=(("word\n\n" * 200, "word"),)))
     # A stream that is closed early stops the server's work, and the next one begins it anew.

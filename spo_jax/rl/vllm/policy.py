@@ -127,7 +127,7 @@ class VllmPolicy(Policy):
             timeout=config.endpoint.request_timeout,
         )
 
-        tokens = [self._tokens_of(each) for each in prompts]
+        tokens = [self.tokens_of(each) for each in prompts]
 
         def ask(place: int, client: Client) -> tuple[Completion, ...]:
             prompt = prompts[place]
