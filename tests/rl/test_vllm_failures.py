@@ -148,6 +148,19 @@ def test_an_error_shows_what_it_came_from() -> None:
     assert ending(log, " \n") == "; log is empty"
 
 
+def test_closing_does_not_wait_for_a_probe_without_an_answer(home: Home) -> None:
+    home.tell(hang=True, from_n=1)
+    policy = home.open(request_timeout=50.0)
+    answers = policy.stream(PROMPTS, N, 0)  # what Ctrl-C interrupts is not closed before the policy
+    assert next(answers) == {}
+    while not home.asked("/v1/completions"):
+        time.sleep(0.01)
+    began = time.monotonic()
+    policy.close()
+    assert time.monotonic() - began < 5
+    assert len(home.pids()) == 1
+
+
 def test_who_leaves_early_does_not_wait(home: Home) -> None:
     policy = home.open(request_timeout=50.0)
     policy.generate(PROMPTS, N, 0)

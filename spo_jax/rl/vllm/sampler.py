@@ -155,7 +155,10 @@ class Sampler:
     def close(self) -> None:
         """End our own server; leave another one awake and without our adapters."""
         self._stopping.set()
-        with self._lock:
+        while not self._lock.acquire(timeout=PATIENCE / 20):
+            if (client := self._client) is not None:
+                client.abort()  # repeatedly: a probe has many requests
+        try:
             if self._client is not None and not self._server.owned:
                 with suppress(Lost, InputError):
                     if self._asleep:
@@ -163,6 +166,8 @@ class Sampler:
                     for name in self._loaded:
                         self._client.unload(name)
             self._drop()
+        finally:
+            self._lock.release()
 
     # --- inside -----------------------------------------------------------------------------------
 
