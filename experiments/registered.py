@@ -97,10 +97,11 @@ def own_settings(plan: Plan, condition: str, arm: str) -> dict[str, Any]:
 def terms_of(plan: Plan, condition: str, arm: str) -> str:
     """A digest of all that a row of an arm depends on, but for the seed.
 
-    A setting that has its default is left out, so that rows outlive new settings.
+    A setting that has its default is left out, so that rows outlive new settings; that of the
+    workers is the machine's.
     """
     own = {**own_settings(plan, condition, arm), "seed": 0, "workers": 1}
-    default = Settings().flat()
+    default = {**Settings().flat(), "workers": None}
     found = presets.settings(plan.problem, plan.preset, **own).flat()
     flat = {name: value for name, value in found.items() if value != default[name]}
     probe = {**plan.probe, "table": policy_probe.digest(table_of(plan).read_bytes())}

@@ -28,6 +28,16 @@ def run(monkeypatch, *arguments):
     return registered.main()
 
 
+@pytest.mark.parametrize("cores", [1, 2, 64])
+def test_kept_rows_are_of_the_settings_of_today_on_every_machine(monkeypatch, cores):
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: set(range(cores)))
+    for path in PLANS:
+        plan = Plan.read(path)
+        for condition in plan.conditions:
+            terms = {arm: registered.terms_of(plan, condition, arm) for arm in plan.arms}
+            registered.rows_of(path.with_name(f"{path.stem}-{condition}.csv"), terms)
+
+
 def pairs_of(problem, count):
     grammars = [get_problem(problem).grammar(role).novice() for role in ("destroy", "repair")]
     rng = Random(1)
