@@ -19,27 +19,13 @@ from typing import Any
 import numpy as np
 
 from spo_jax.envs.instance import Instance as Instance
-from spo_jax.envs.rules import (
-    Infeasible as Infeasible,
-)
-from spo_jax.envs.rules import (
-    Layout as Layout,
-)
-from spo_jax.envs.rules import (
-    OverLimit as OverLimit,
-)
-from spo_jax.envs.rules import (
-    Rules as Rules,
-)
-from spo_jax.envs.rules import (
-    Solution as Solution,
-)
-from spo_jax.envs.rules import (
-    decoded as decoded,
-)
-from spo_jax.envs.rules import (
-    without as without,
-)
+from spo_jax.envs.rules import Infeasible as Infeasible
+from spo_jax.envs.rules import Layout as Layout
+from spo_jax.envs.rules import OverLimit as OverLimit
+from spo_jax.envs.rules import Rules as Rules
+from spo_jax.envs.rules import Solution as Solution
+from spo_jax.envs.rules import decoded as decoded
+from spo_jax.envs.rules import without as without
 from spo_jax.errors import InputError
 from spo_jax.program import Argument, Interface, Program, Role
 from spo_jax.program.grammar.base import Grammar

@@ -36,18 +36,10 @@ from spo_jax.envs.problems.tsp.files.weights import (
     weights,
     weights_of,
 )
-from spo_jax.envs.problems.tsp.files.weights import (
-    degrees as degrees,
-)
-from spo_jax.envs.problems.tsp.files.weights import (
-    distance_matrix as distance_matrix,
-)
-from spo_jax.envs.problems.tsp.files.weights import (
-    euclidean as euclidean,
-)
-from spo_jax.envs.problems.tsp.files.weights import (
-    scaled as scaled,
-)
+from spo_jax.envs.problems.tsp.files.weights import degrees as degrees
+from spo_jax.envs.problems.tsp.files.weights import distance_matrix as distance_matrix
+from spo_jax.envs.problems.tsp.files.weights import euclidean as euclidean
+from spo_jax.envs.problems.tsp.files.weights import scaled as scaled
 from spo_jax.errors import InputError
 
 # Where coordinates stand: the first is for distances, and for pictures of a matrix.
