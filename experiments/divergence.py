@@ -3,9 +3,10 @@
     python experiments/divergence.py runs/grpo-0
     python experiments/divergence.py runs/grpo-0 --rounds 0 8 9 10
 
-After a round, by default each whose checkpoint the run still has, both roles' policies answer one
-prompt, which is the same in all rounds: that of a first round, which shows no parents, for a repair
-with the problem's trivial destroy. Answers are sampled as in the run. Printed, by role and round:
+After a round, by default round 0 (before the first update) and each with a checkpoint, both roles'
+policies answer one prompt, which is the same in all rounds: that of a first round, which shows no
+parents, for a repair with the problem's trivial destroy. Answers are sampled as in the run.
+Printed, by role and round:
 
 - divergence: KL(policy || base) in nats per token, over the whole vocabulary at temperature 1, the
   mean over the tokens of the policy's own answers; 0 before the first update;
@@ -25,19 +26,15 @@ import numpy as np
 from flax import nnx
 
 from common import cli
-from common.policies import policy_at
+from common.policies import first_prompts, kept_rounds, policy_at
 from common.tables import markdown
 from spo_jax.envs.problems import get_problem
 from spo_jax.errors import InputError
-from spo_jax.program import ROLES, Program, Prompt, Role, load_pair
-from spo_jax.program.grammar.base import INITIALIZATION
-from spo_jax.rl.checkpoint import Checkpoints
+from spo_jax.program import ROLES, Prompt, Role, load_pair
 from spo_jax.rl.lora import LowRank
 from spo_jax.rl.policy import Policy
 from spo_jax.rl.qwen import Qwen
-from spo_jax.runs.folders import CHECKPOINTS
 from spo_jax.runs.run import Run, load_run
-from spo_jax.search.writing.prompts import Templates
 from spo_jax.seeding import derive
 
 ROOM = 128  # lengths are rounded up to this, so that few programs are compiled
@@ -114,11 +111,7 @@ def prompts_of(run: Run) -> dict[Role, Prompt]:
     problem = get_problem(run.config.problem)
     if not problem.simple:
         raise InputError(f"{problem.name} has no trivial pair, whose destroy the repairs answer")
-    templates = Templates.of(run.config.generator, problem)
-
-    def prompt(role: Role, destroy: Program | None) -> Prompt:
-        return templates.render(problem.name, role, INITIALIZATION, [], destroy)
-
+    prompt = first_prompts(run)
     simple = load_pair(problem.simple, problem.interface.game)
     return {"destroy": prompt("destroy", None), "repair": prompt("repair", simple.destroy)}
 
@@ -138,10 +131,7 @@ def run(args: argparse.Namespace) -> None:
     known = load_run(args.run)
     numbers = args.rounds
     if numbers is None:
-        numbers = [0]
-        if (known.path / CHECKPOINTS).exists():
-            with Checkpoints(known.path / CHECKPOINTS) as checkpoints:
-                numbers += checkpoints.numbers()
+        numbers = kept_rounds(known)
     seed = derive("divergence", args.seed)
     # One seed for all rounds: differences are those of the policies.
     rows = [row for number in numbers for row in measured(known, number, args.answers, seed)]
@@ -156,7 +146,9 @@ def run(args: argparse.Namespace) -> None:
 def main() -> int:
     parser = cli.plain_parser(__doc__)
     parser.add_argument("run", metavar="RUN", help="the folder of a run")
-    parser.add_argument("--rounds", nargs="+", type=int, metavar="N", help="default: all kept")
+    parser.add_argument(
+        "--rounds", nargs="+", type=int, metavar="N", help="default: 0 and all kept"
+    )
     parser.add_argument("--answers", type=int, default=6, metavar="N", help="of each role")
     parser.add_argument("--seed", type=int, default=0)
     return cli.main(parser, run)

@@ -45,25 +45,22 @@ import numpy as np
 import pandas as pd
 
 from common import cli
-from common.policies import policy_at
+from common.policies import first_prompts, policy_at
 from common.runs import evaluator_like, fresh_instances
 from common.tables import markdown, write_csv, write_text
 from spo_jax.constants import KIT
 from spo_jax.envs.files.textfiles import load_json, write_atomically
 from spo_jax.envs.problem import Instance
-from spo_jax.envs.problems import get_problem
 from spo_jax.envs.run.evaluator import Evaluator
 from spo_jax.errors import InputError, Rejection
 from spo_jax.generator import Generator
 from spo_jax.program import ROLES, Pair, Program, Prompt, Role, parse_answer
-from spo_jax.program.grammar.base import INITIALIZATION
 from spo_jax.runs.probes import ProbeRecord, keep_probes
 from spo_jax.runs.run import Run, load_run
 from spo_jax.search.lab.measured.dataset import load_data
 from spo_jax.search.lab.measured.tables import complete
 from spo_jax.search.lab.power import detectable, holm, interval, p_of
 from spo_jax.search.utility import UTILITIES
-from spo_jax.search.writing.prompts import Templates
 from spo_jax.seeding import derive
 
 DATA = Path(__file__).parent / "data" / "payoff"
@@ -239,15 +236,11 @@ def played(
 
 def probed(run: Run, number: int, frozen: Frozen, args: argparse.Namespace) -> list[Probe]:
     """Both roles' policies after a round."""
-    config = run.config
-    templates = Templates.of(config.generator, get_problem(config.problem))
+    prompt = first_prompts(run)
     generator = policy_at(run, number)
     instances = fresh_instances(run, args.instances, derive("policy probe", args.seed))
     # One seed for all rounds and runs: differences are those of the policies.
     seed = derive("policy probe answers", args.seed)
-
-    def prompt(role: Role, destroy: Program | None) -> Prompt:
-        return templates.render(config.problem, role, INITIALIZATION, [], destroy)
 
     with evaluator_like(run, args.seed, args.workers) as evaluator:
         destroys = written(generator, [prompt("destroy", None)], args.programs, seed, evaluator)

@@ -49,6 +49,7 @@ def test_data_flows_one_way() -> None:
             continue
         for name in imports(path):
             top = name.split(".")[1] if "." in name else ""
+            assert top != "cli", f"{path} imports {name}"
             if top in PACKAGES:
                 assert top in allowed.get(part, set()), f"{path} imports {name}"
 

@@ -359,8 +359,8 @@ def _compare(args: argparse.Namespace) -> int:
 
 
 def _doctor(args: argparse.Namespace) -> int:
-    from spo_jax.cli.doctor import examine
-    from spo_jax.envs.report.reporting import console, show_findings
+    from spo_jax.cli.doctor import examine, show_findings
+    from spo_jax.envs.report.reporting import console
 
     return 0 if show_findings(examine(), console(sys.stdout)) else FAILED
 

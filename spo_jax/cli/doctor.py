@@ -6,13 +6,17 @@ import os
 import platform
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from spo_jax import __version__
 from spo_jax.cache import cache_folder
 from spo_jax.errors import SpoError
 from spo_jax.limits import address_space, needed
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 # Import name, distribution, extra, what for.
 EXTRAS = (
@@ -187,3 +191,21 @@ def _version(name: str) -> str | None:
         return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
         return None
+
+
+def show_findings(sections: Mapping[str, Sequence[Finding]], out: "Console") -> bool:
+    """Print findings by section, with a tick, a cross or (where it does no harm) a dash.
+
+    Returns whether `spo discover` can run.
+    """
+    marks = {True: "✓", False: "✗", None: "-"}
+    for section, findings in sections.items():
+        out.print(section)
+        for finding in findings:
+            line = f"  {marks[finding.ok]} {finding.name:<15} {finding.text}"
+            if finding.remedy:
+                line += f"\n      {finding.remedy}"
+            out.print(line, soft_wrap=True)
+    ready = all(map(healthy, sections.values()))
+    out.print("ready: spo discover tsp" if ready else "not ready: fix what is marked ✗")
+    return ready

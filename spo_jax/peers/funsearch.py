@@ -55,7 +55,7 @@ class FunSearch:
     """islands: how many. prompts: of a round; samples: of a prompt. temperature, period: T is
     temperature (1 - (n mod period) / period) on an island of n programs. reset: the share of the
     run's pairs between two resets. score: what a cluster is worth, "mean" or "last". seed: the
-    program that all islands begin with, as `methods.seeds` reads it.
+    program that all islands begin with, as `peers.seeds` reads it.
     """
 
     islands: Annotated[int, Field(ge=1, le=10_000)] = 10

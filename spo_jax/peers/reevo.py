@@ -54,7 +54,7 @@ WITHOUT = "ReEvo without reflections"
 class ReEvo:
     """initial: pairs of the first population. mutation_rate: mutants to a member of a later one.
     short_words, long_words: that a reflection has fewer of. warmer: what is added to the
-    temperature for the first population, with a writer of prose. seed: as `methods.seeds` reads it.
+    temperature for the first population, with a writer of prose. seed: as `peers.seeds` reads it.
     """
 
     initial: Annotated[int, Field(ge=2, le=100_000)] = 30

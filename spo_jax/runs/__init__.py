@@ -1,1 +1,1 @@
-"""The folder of a run: what is kept in it, how it is shown, and the commands that read it."""
+"""Runs: how one is made and resumed, what its folder keeps, how it is read and shown."""

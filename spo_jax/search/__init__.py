@@ -1,1 +1,1 @@
-"""Discovery: prompts, generators, credit, populations, and the loop that composes them."""
+"""The method: a round of Algorithm 1, its payoffs, credits, populations, prompts and samples."""

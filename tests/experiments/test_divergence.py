@@ -1,7 +1,10 @@
 """How far adapters moved from the base: by hand, and for a run that learned."""
 
+import fcntl
 import sys
+from contextlib import nullcontext
 from dataclasses import replace
+from types import SimpleNamespace
 
 import jax
 import numpy as np
@@ -9,9 +12,12 @@ import pytest
 
 import divergence
 import spo_jax
+from common import policies
 from spo_jax.config import Settings
 from spo_jax.program import Prompt
 from spo_jax.rl.policy import Policy
+from spo_jax.runs.folders import LOCK
+from spo_jax.runs.run import load_run
 from tests.rl import speaker
 
 
@@ -89,3 +95,22 @@ def test_a_run_without_adapters_is_refused(grammar_run, monkeypatch, capsys):
     assert run(monkeypatch, grammar_run) == 2
     assert "has no adapters" in capsys.readouterr().err
     assert not (grammar_run / "checkpoints").exists()
+
+
+def test_a_run_that_goes_on_is_left_alone(grammar_run, monkeypatch, capsys):
+    """Opening the checkpoints of a run would delete the one that is being written."""
+    half_written = grammar_run / "checkpoints" / "1" / "arrays"
+    half_written.mkdir(parents=True)
+    with open(grammar_run / LOCK) as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert run(monkeypatch, grammar_run) == 2
+    assert "is running: wait until it ends" in capsys.readouterr().err
+    assert half_written.exists()
+
+
+def test_a_checkpoint_of_a_round_that_was_not_committed_is_none(grammar_run):
+    numbers = SimpleNamespace(numbers=lambda: (1, 2))
+    (grammar_run / "checkpoints").mkdir()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(policies, "Checkpoints", lambda _: nullcontext(numbers))
+        assert policies.kept_rounds(load_run(grammar_run)) == (0, 1)

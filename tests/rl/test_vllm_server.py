@@ -70,6 +70,23 @@ def test_a_running_server_is_left_awake_and_woken_where_it_was_not(home: Home) -
             client.sleep()
 
 
+def test_closing_ends_answers_of_a_running_server_and_takes_its_adapters(home: Home) -> None:
+    with home.serving(free_port()) as given:
+        policy = home.open(**given, request_timeout=50.0)
+        policy.generate(PROMPTS, N, 0)
+        home.tell(hang=True)
+        answers = policy.stream(PROMPTS, N, 0)
+        assert next(answers) == {}
+        asked = len(home.asked("/v1/completions"))
+        while len(home.asked("/v1/completions")) == asked:
+            time.sleep(0.01)
+        began = time.monotonic()
+        policy.close()
+        answers.close()
+        assert time.monotonic() - began < 5
+        assert len(Client(given["vllm_url"]).models()) == 1
+
+
 def test_a_running_server_may_be_started_again_between_rounds(home: Home) -> None:
     port = free_port()
     with home.serving(port) as given:

@@ -1,1 +1,1 @@
-"""The reports of `spo evaluate`, `spo baseline`, `spo solve` and `spo doctor`."""
+"""What `spo evaluate`, `spo baseline`, `spo compare` and `spo solve` do and report."""

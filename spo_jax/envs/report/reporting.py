@@ -1,15 +1,14 @@
-"""Tables and progress of `spo evaluate`, `spo compare` and `spo doctor`."""
+"""Tables and progress of `spo evaluate` and `spo baseline`; the console of all commands."""
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TextIO
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from spo_jax.cli.doctor import Finding, healthy
 from spo_jax.envs.report.evaluation import GroupResult, InstanceResult, Report
 from spo_jax.envs.report.searched import conditions
 
@@ -179,24 +178,3 @@ def interval_text(interval: tuple[float, float] | None) -> str:
 def number_text(value: float | None, digits: int) -> str:
     """A number with so many decimals; a dash for none."""
     return "-" if value is None else f"{round(value, digits) + 0.0:.{digits}f}"  # no -0.000
-
-
-# --- doctor ---------------------------------------------------------------------------------------
-
-
-def show_findings(sections: Mapping[str, Sequence[Finding]], out: Console) -> bool:
-    """Print findings by section, with a tick, a cross or (where it does no harm) a dash.
-
-    Returns whether `spo discover` can run.
-    """
-    marks = {True: "✓", False: "✗", None: "-"}
-    for section, findings in sections.items():
-        out.print(section)
-        for finding in findings:
-            line = f"  {marks[finding.ok]} {finding.name:<15} {finding.text}"
-            if finding.remedy:
-                line += f"\n      {finding.remedy}"
-            out.print(line, soft_wrap=True)
-    ready = all(map(healthy, sections.values()))
-    out.print("ready: spo discover tsp" if ready else "not ready: fix what is marked ✗")
-    return ready

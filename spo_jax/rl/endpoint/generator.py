@@ -57,7 +57,7 @@ ROOM, EACH = 2**16, 64  # characters of an answer: at most ROOM + EACH per token
 
 
 class Endpoint(Streaming):
-    """Samples from `config.model` at `config.base_url`.
+    """Samples from `generator.model` at `endpoint.base_url`.
 
     Raises InputError for an invalid address, an address with a secret, and a key that cannot be
     sent.

@@ -141,8 +141,8 @@ class Qwen(nnx.Module):
     ) -> jax.Array:
         """Logits [B, T, V] float32 of tokens [B, T] int32 where mask [B, T] bool is true.
 
-        Padding may precede or follow a sequence. Use `hidden` and `rl.logprobs` if [B, T, V] is too
-        large.
+        Padding may precede or follow a sequence. Use `hidden` and `qwen.logprobs` if [B, T, V] is
+        too large.
         """
         hidden, _ = self.hidden(tokens, mask, adapter)
         return self.logits(hidden)

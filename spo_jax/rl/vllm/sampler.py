@@ -84,7 +84,7 @@ class Sampler:
         """The results in order, some at a time; None while the next is not ready.
 
         answers, tokens: of the largest work, the tokens of an answer with its prompt; if
-        `config.concurrency` is none, as many works run at a time as the server's cache holds.
+        `endpoint.concurrency` is none, as many works run at a time as the server's cache holds.
         Closing the iterator aborts the work in flight. Another call may begin and end before this
         one is over. Raises InputError if a result fails finally.
         """
@@ -139,7 +139,7 @@ class Sampler:
             return found
 
     def rest(self) -> None:
-        """Free the card until the next work, as `config.residency` says."""
+        """Free the card until the next work, as `vllm.residency` says."""
         with self._lock:
             if self._client is None or self._config.vllm.residency == "both":
                 return
@@ -159,12 +159,14 @@ class Sampler:
             if (client := self._client) is not None:
                 client.abort()  # repeatedly: a probe has many requests
         try:
-            if self._client is not None and not self._server.owned:
+            if (client := self._client) is not None and not self._server.owned:
+                client.abort()  # answers in flight, before their adapters go
                 with suppress(Lost, InputError):
                     if self._asleep:
-                        self._client.wake()
-                    for name in self._loaded:
-                        self._client.unload(name)
+                        client.wake()
+                for name in self._loaded:
+                    with suppress(Lost, InputError):
+                        client.unload(name)
             self._drop()
         finally:
             self._lock.release()

@@ -91,7 +91,7 @@ class Server(ABC):
 
 
 class Started(Server):
-    """A server of `config.vllm_python` with the model in `folder`; its output goes to `log`.
+    """A server of `vllm.python` with the model in `folder`; its output goes to `log`.
 
     context: longest prompt and answer together, in tokens.
     """
@@ -232,7 +232,7 @@ def check_version(found: str) -> None:
 def command(
     config: Settings, python: str, folder: Path, context: int, port: int, seed: int
 ) -> list[str]:
-    """The command of a server. `config.vllm_args` come last and override the others."""
+    """The command of a server. `vllm.args` come last and override the others."""
     rank = next((rank for rank in RANKS if rank >= config.learning.lora_rank), None)
     if rank is None:
         raise InputError(

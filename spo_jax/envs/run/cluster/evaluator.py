@@ -36,9 +36,15 @@ class ClusterEvaluator(JobEvaluator):
 
     Each node that offers CPUs has a host with as many workers. A node without a required layer of
     the sandbox, or where programs may give other bits than here, takes no programs.
-    workers: without effect; they are those of this machine.
 
-    Raises SandboxUnavailable on entry if no node can take programs, with the reason of each.
+    Args:
+        problem: Of the pairs.
+        workers: Without effect; they are those of this machine.
+        fleet: The machines.
+        **settings: As `LocalEvaluator` has them.
+
+    Raises:
+        SandboxUnavailable: On entry, if no node can take programs, with the reason of each.
     """
 
     def __init__(self, problem: Problem, workers: int = 1, *, fleet: Fleet, **settings: Any):
