@@ -9,8 +9,8 @@ from importlib.resources import files
 
 import pytest
 
+from spo_jax.program import changes
 from spo_jax.program.changes import Changes, differences
-from spo_jax.runs.report import changes
 
 
 def in_common(a: list[str], b: list[str]) -> int:

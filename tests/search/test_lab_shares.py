@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from spo_jax.errors import InputError
-from spo_jax.search.lab.measured.reports import shares
+from spo_jax.search.lab.measured import shares
 from spo_jax.search.lab.measured.shares import Shares, bootstrap, jackknife, shares_of
 from spo_jax.search.lab.worlds import WorldSpec, make_worlds
 
