@@ -348,7 +348,7 @@ def test_updates_make_the_better_answer_likelier(family: str, tmp_path: Path) ->
             lora_rank=2, lora_targets="q_proj,k_proj,v_proj,o_proj", learning_rate=0.02,
         )
     )  # fmt: skip
-    before = jax.tree.map(np.asarray, nnx.state(policy._model))
+    before = jax.tree.map(np.asarray, nnx.state(policy.model))
     asked = Prompt("tsp", "destroy", "simplification", "word\n\nword\n\nword")
     answers = policy.generate([asked], 2, 0)[0]
     assert answers[0].text != answers[1].text
@@ -357,7 +357,7 @@ def test_updates_make_the_better_answer_likelier(family: str, tmp_path: Path) ->
     def likelihood(answer: Any) -> float:
         whole = np.concatenate([tokens, answer.tokens])[None]
         adapter = policy.learners["destroy"].adapter.scaled(policy.lora.scale)
-        logs = jax.nn.log_softmax(tiny.logits(policy._model, whole, adapter=adapter)[0])
+        logs = jax.nn.log_softmax(tiny.logits(policy.model, whole, adapter=adapter)[0])
         places = np.arange(len(tokens) - 1, whole.shape[1] - 1)
         return float(logs[places, answer.tokens].sum())
 
@@ -372,4 +372,4 @@ def test_updates_make_the_better_answer_likelier(family: str, tmp_path: Path) ->
     learned = policy.learners["destroy"].adapter
     assert {name for layer in learned.layers for name in layer} == set(ATTENTION)
     assert all(np.abs(low.b).max() > 0 for layer in learned.layers for low in layer.values())
-    jax.tree.map(np.testing.assert_array_equal, nnx.state(policy._model), before)
+    jax.tree.map(np.testing.assert_array_equal, nnx.state(policy.model), before)

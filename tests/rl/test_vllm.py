@@ -288,6 +288,7 @@ def test_weights_compare_probabilities_of_what_was_sampled(home: Home) -> None:
     metrics = policy.update(groups(answers))
     assert metrics["destroy/drift_max"] < 1e-4
     assert metrics["destroy/effective"] == pytest.approx(1, abs=1e-4)
+    policy.close()  # its check, in the background, tidies the folder of adapters that both have
     with home.serving(free_port()) as theirs:
         policy = home.open(importance_cap=2.0, top_p=1.0, **theirs)
         with pytest.raises(InputError, match=r"another --logprobs-mode than processed_logprobs"):
