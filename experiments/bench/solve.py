@@ -17,7 +17,8 @@ own processes, so that a busy machine changes nothing but the wait:
 
 With --seeds a gap is the mean over so many runs. uniform:N is a TSP of N nodes in the unit square;
 its reference is 0.7124 sqrt(N) (1 + 0.33 / N), the mean optimum of large ones (Johnson and McGeoch,
-1996).
+1996). towns:N:CAPACITY is a CVRP of N customers, most of them in towns; its reference is the cost
+of Clarke and Wright's savings, so gaps are below 0.
 """
 
 import argparse
@@ -28,8 +29,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from spo_jax.envs.problem import Instance, Problem
 from spo_jax.envs.problems import get_problem
+from spo_jax.envs.problems.cvrp.baselines.heuristics import near_savings
+from spo_jax.envs.problems.cvrp.files.cvrplib import routes_cost
+from spo_jax.envs.problems.cvrp.parts import PAIRED
+from spo_jax.envs.problems.tsp.files.weights import euclidean
 from spo_jax.envs.report.baselines import get_baseline
 from spo_jax.envs.report.solve import shipped_pair, solve
 from spo_jax.errors import InputError
@@ -38,7 +45,7 @@ INSTANCES: tuple[str, ...] = ("A-n32-k5", "P-n76-k4", "X-n106-k14", "X-n209-k16"
 INSTANCES += ("kroA100", "gr202", "dsj1000")
 CONSTRUCTIONS = {"cvrp": "clarke-wright", "tsp": "nearest-neighbor"}
 METHODS: tuple[str, ...] = ("rollouts", "spo solve", "ALNS", "construction", "start")
-UNIFORM, SEED = "uniform:", 2026
+UNIFORM, TOWNS, SEED = "uniform:", "towns:", 2026
 
 
 def found(name: str) -> tuple[Problem, Instance]:
@@ -47,11 +54,34 @@ def found(name: str) -> tuple[Problem, Instance]:
         tsp, size = get_problem("tsp"), int(name.removeprefix(UNIFORM))
         [instance] = tsp.sample(size, 1, SEED)
         return tsp, replace(instance, reference=0.7124 * size**0.5 * (1 + 0.33 / size))
+    if name.startswith(TOWNS):
+        return get_problem("cvrp"), towns(*map(int, name.removeprefix(TOWNS).split(":")))
     folder = Path(os.environ.get("SPO_DATA", "."))
     for problem in map(get_problem, CONSTRUCTIONS):
         for path in sorted(folder.rglob(f"{name}{problem.suffixes[0]}")):
             return problem, problem.read(path)
     raise SystemExit(f"there is no {name} below {folder}: set SPO_DATA")
+
+
+def towns(size: int, capacity: int) -> Instance:
+    """Seven in ten customers lie in towns of unlike sizes, with demands of 1 to 3 around a depot in
+    the middle, as deliveries of a region do.
+    """
+    rng = np.random.default_rng(SEED)
+    centers = rng.uniform(0, 10_000, (max(1, size // 100), 2))
+    weights = rng.pareto(1.2, len(centers)) + 0.2
+    spreads = rng.uniform(100, 900, len(centers))
+    town = rng.choice(len(centers), size=size, p=weights / weights.sum())
+    places = centers[town] + rng.normal(size=(size, 2)) * spreads[town][:, None]
+    outside = rng.random(size) < 0.3
+    places[outside] = rng.uniform(0, 10_000, (int(outside.sum()), 2))
+    coords = np.vstack([[5000.0, 5000.0], np.rint(np.clip(places, 0, 10_000))])
+    demands = np.array([0, *rng.choice([1, 2, 3], size=size, p=[0.5, 0.3, 0.2])])
+    instance = Instance(
+        "cvrp", f"towns-{size}", size, coords=coords, dist=np.rint(euclidean(coords)),
+        demands=demands, capacity=capacity,
+    )  # fmt: skip
+    return replace(instance, reference=routes_cost(instance.dist, near_savings(instance, PAIRED)))
 
 
 def alns(problem: Problem, instance: Instance, seconds: float, seed: int) -> float:

@@ -103,6 +103,7 @@ class Problem:
         first: The path of operators that G-LNS begins with: destroy_..., repair_...
         whole: The largest instance that `spo solve` shows programs as a whole.
         region: About the size of the parts that it shows of larger ones; 0: all.
+        first_region: That of the parts that a search begins with; 0: the same.
         acceptances: Names of ACCEPTANCES that its searches have by turns.
         directed: Whether `dist` may depend on the direction (`Instance.directed`).
         found_as: "package.module:NAME" of a problem that is an object of a module.
@@ -127,6 +128,7 @@ class Problem:
     first: str = ""
     whole: int = 0
     region: int = 0
+    first_region: int = 0
     acceptances: tuple[str, ...] = ("record-to-record",)
     directed: bool = False
     found_as: str = ""
@@ -324,9 +326,32 @@ class Problem:
             size: About how many items, 2 at least.
 
         Returns:
-            The smaller instance, its solution and the way back.
+            The smaller instance, its solution and the way back. Of a problem with `shares` there
+            is a keyword `within`: the items that it may hold, all unless given.
         """
         raise self._without("parts", "implement part")
+
+    def shares(
+        self, instance: Instance, solution: Solution, count: int, luck: random.Random
+    ) -> list[list[int]]:
+        """Divide a solution, so that searches side by side each improve a share of it.
+
+        Parts within one share and parts within another can change at once (`joined`).
+
+        Args:
+            instance: What it is a solution of.
+            solution: Complete and feasible.
+            count: Of shares, 2 at least; fewer where it cannot be divided so far.
+            luck: Where to divide: each call draws other borders.
+
+        Returns:
+            The items of each share, as `center` of `part` counts them; about as many in each.
+        """
+        raise self._without("shares", "implement shares and joined")
+
+    def joined(self, shares: Sequence[Sequence[int]], solutions: Sequence[Solution]) -> Solution:
+        """Join searches of shares: what solution k has for the items of share k, of all shares."""
+        raise self._without("shares", "implement shares and joined")
 
     def rewritten(self, solution: Solution, rng: random.Random) -> Solution:
         """The same solution written in another way, such as a tour from another node on."""

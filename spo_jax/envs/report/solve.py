@@ -317,6 +317,7 @@ def _asked(
             warmth=ACCEPTANCES[acceptance].warmth if warmth is None else warmth,
             region=own if region is None else region,
             stay=STAY,
+            first_region=problem.first_region if region is None else 0,
             rewrite=acceptance != PAPER,
             polish=acceptance != PAPER,
             skip_infeasible=on_invalid == "skip",

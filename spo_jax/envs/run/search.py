@@ -7,7 +7,7 @@ after each it can be told to go on from another solution. Runs inside the sandbo
 
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -20,6 +20,9 @@ from spo_jax.envs.run.rollouts import Status
 from spo_jax.envs.run.states import History
 from spo_jax.program import Role
 
+EARLY = 10  # steps per item of the instance or share, in which a search sees smaller parts,
+FIRST_STAY = 30  # each for so many steps
+
 Clock = Literal["wall", "cpu"]
 CLOCKS: dict[Clock, Callable[[], float]] = {"wall": time.monotonic, "cpu": time.process_time}
 
@@ -30,7 +33,8 @@ class Terms:
 
     acceptance: a name of ACCEPTANCES; warmth: its first temperature or threshold in mean edges of
     the start (|its cost|, 1 for 0, / the instance's size). region: what programs see of a larger
-    instance at a time, in what the instance's size counts; 0: all of it. stay: steps on a part
+    instance at a time, in what the instance's size counts; 0: all of it. first_region: in place of
+    it, in the first EARLY steps per item, for FIRST_STAY steps; 0: the same. stay: steps on a part
     before the next one. rewrite: after an improvement programs see the solution written in another
     way: those that look at places of the list one after another would begin at the same ones each
     time. polish: what a repair makes goes through the local search of the rules (`Rules.polished`).
@@ -42,6 +46,7 @@ class Terms:
     warmth: float
     region: int
     stay: int
+    first_region: int = 0
     rewrite: bool = False
     polish: bool = False
     skip_infeasible: bool = False
@@ -58,8 +63,9 @@ class Search:
     role and what the program raised; True asks for the step once more. observed: whether a pair is
     shown a state that needs the search's history.
 
+    share: the items to whose parts it keeps (`Problem.shares`); None: all.
     best, lowest: the best solution and its cost since the start or the last `adopt`; current, cost:
-    where the search is. steps: in all; idle: since `lowest` fell. share: of the budget, for states,
+    where the search is. steps: in all; idle: since `lowest` fell. used: of the budget, for states,
     where that is not the progress of a leg.
     """
 
@@ -83,6 +89,7 @@ class Search:
         self._at: Position | None = None  # in what programs see now; None before they see anything
         self.rules: Rules  # of what they saw last
         self._part: Part | None = None  # None where that is the whole instance
+        self.share: Sequence[int] | None = None
         self.steps = self.idle = 0
         self.history: History | None = None
         self.adopt(start)
@@ -93,16 +100,19 @@ class Search:
             self.history = History(
                 self.lowest, None, temperature=lambda share: threshold * left(share)
             )
-        self.share: Callable[[int, float], float] | None = None
+        self.used: Callable[[int, float], float] | None = None
 
-    def adopt(self, solution: Solution) -> None:
-        """Go on from a solution, whose cost becomes the lowest."""
+    def adopt(self, solution: Solution, share: Sequence[int] | None = None) -> None:
+        """Go on from a solution, whose cost becomes the lowest, within a share of it."""
+        self.share = share
         self.best = self.current = solution
         self.lowest = self.cost = self.problem.minimised(self.instance, solution)
         self.idle = 0
         if self.history is not None:
             self.history.adopt(self.cost)
-        if self._part is None and self._at is not None:
+        if self._part is not None:
+            self._part = self._at = None
+        elif self._at is not None:
             self._see(self.rules, None, solution)
 
     def leg(self, steps: int, until: float, progress: Callable[[int, float], float]) -> int:
@@ -149,7 +159,7 @@ class Search:
             return self.problem.rewritten(solution, self._luck)
 
         if self.history is not None:
-            self.history.progress = lambda step: (self.share or progress)(step, now)
+            self.history.progress = lambda step: (self.used or progress)(step, now)
 
         try:
             lns.search(
@@ -181,12 +191,19 @@ class Search:
             self._prepare(rules)
             self._see(rules, None, self.current)
             return
-        center = self._luck.randrange(self.instance.size)
-        part = self.problem.part(self.instance, self.current, center, self.terms.region)
+        region = self.terms.region
+        if self.steps < EARLY * (self.instance.size if self.share is None else len(self.share)):
+            region = self.terms.first_region or region
+        if self.share is None:
+            center, within = self._luck.randrange(self.instance.size), {}
+        else:
+            center, within = self._luck.choice(self.share), {"within": self.share}
+        part = self.problem.part(self.instance, self.current, center, region, **within)
         rules = rules_of(self.problem, part.instance)
         self._prepare(rules)
         self._see(rules, part, part.solution)
-        self._leave = self.steps + self.terms.stay  # the step at which they see something else
+        stay = self.terms.stay if region == self.terms.region else FIRST_STAY
+        self._leave = self.steps + stay  # the step at which they see something else
 
     def _see(self, rules: Rules, part: Part | None, solution: Solution) -> None:
         self.rules, self._part, cost = rules, part, rules.minimised(solution)

@@ -4,6 +4,7 @@ Workers import this module: keep its imports light.
 """
 
 import math
+import random
 from collections.abc import Mapping, Sequence
 from itertools import chain
 from pathlib import Path
@@ -60,7 +61,7 @@ class CVRP(Problem):
     pair = str(_HERE / "pair.py")
     simple = str(_HERE / "simple.py")
     first = str(_HERE / "first.py")
-    whole, region = 300, 150
+    whole, region, first_region = 300, 150, 60
     acceptances = ("record-to-record", "annealing")
     directed = True
     solution_suffix = ".sol"
@@ -180,8 +181,23 @@ class CVRP(Problem):
     def trivial(self, instance: Instance) -> Routes | None:
         return cvrplib.best_of_all(instance) if instance.size < 3 else None
 
-    def part(self, instance: Instance, solution: Routes, center: int, size: int) -> Part:
-        return parts.part(instance, solution, center, size)
+    def part(
+        self,
+        instance: Instance,
+        solution: Routes,
+        center: int,
+        size: int,
+        within: Sequence[int] | None = None,
+    ) -> Part:
+        return parts.part(instance, solution, center, size, within)
+
+    def shares(
+        self, instance: Instance, solution: Routes, count: int, luck: random.Random
+    ) -> list[list[int]]:
+        return parts.shares(instance, solution, count, luck)
+
+    def joined(self, shares: Sequence[Sequence[int]], solutions: Sequence[Routes]) -> Routes:
+        return parts.joined(shares, solutions)
 
     def lower_bound(self, instance: Instance) -> float:
         return cvrplib.lower_bound(instance)

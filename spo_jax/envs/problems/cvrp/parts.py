@@ -1,4 +1,5 @@
-"""How `spo solve` starts on a CVRP instance, and the parts of a large one that programs see.
+"""How `spo solve` starts on a CVRP instance, and how it divides a large one: into parts that
+programs see, and into shares of searches that run side by side.
 
 Workers import this module: keep its imports light.
 """
@@ -6,6 +7,7 @@ Workers import this module: keep its imports light.
 import math
 import random
 import time
+from collections.abc import Sequence
 from itertools import chain
 
 import numpy as np
@@ -56,13 +58,21 @@ def construct(instance: Instance, until: float = math.inf) -> Routes:
     return routes
 
 
-def part(instance: Instance, routes: Routes, center: int, size: int) -> Part:
+def part(
+    instance: Instance, routes: Routes, center: int, size: int, within: Sequence[int] | None = None
+) -> Part:
     """Whole routes near customer `center` + 1, two at least, then as many as hold `size` customers.
 
     A route is as near as its nearest customer. Arrays of the instance's `extra` are rows [N], and
-    the vehicles of other routes are none of the part's.
+    the vehicles of other routes are none of the part's. within: the share of `shares` that it
+    stays in.
     """
     routes = [route for route in routes if route]
+    apart: Routes = []
+    if within is not None:
+        share = set(within)
+        apart = [route for route in routes if route[0] - 1 not in share]
+        routes = [route for route in routes if route[0] - 1 in share]
     row = instance.dist[center + 1]
     firsts = np.cumsum([0, *map(len, routes[:-1])])
     near = np.minimum.reduceat(row[list(chain.from_iterable(routes))], firsts)
@@ -77,7 +87,7 @@ def part(instance: Instance, routes: Routes, center: int, size: int) -> Part:
     names = [0, *chain.from_iterable(routes[r] for r in chosen)]
     place = {node: k for k, node in enumerate(names)}
     inside = set(chosen)
-    rest = [route for r, route in enumerate(routes) if r not in inside]
+    rest = apart + [route for r, route in enumerate(routes) if r not in inside]
     assert instance.demands is not None
     extra = {
         name: value[names] if isinstance(value, np.ndarray) else value
@@ -99,3 +109,43 @@ def part(instance: Instance, routes: Routes, center: int, size: int) -> Part:
         return [*rest, *([names[k] for k in route] for route in solution if route)]
 
     return Part(seen, [[place[node] for node in routes[r]] for r in chosen], whole)
+
+
+def shares(instance: Instance, routes: Routes, count: int, luck: random.Random) -> list[list[int]]:
+    """Whole routes, cut in two until there are `count` shares or single routes.
+
+    A cut lies between a customer that is drawn and the one farthest from it: routes are in the
+    order of how much nearer they are to the one than to the other, on the mean. O(N log count).
+    """
+    dist = instance.dist
+    assert dist is not None
+
+    def cut(routes: Routes, count: int) -> list[Routes]:
+        if count < 2 or len(routes) < 2:
+            return [routes]
+        nodes = [*chain.from_iterable(routes)]
+        near = luck.choice(nodes)
+        far = nodes[int(dist[near, nodes].argmax())]
+        lengths = [*map(len, routes)]
+        sides = np.add.reduceat(
+            dist[near, nodes] - dist[far, nodes], np.cumsum([0, *lengths[:-1]])
+        ) / np.array(lengths)
+        ordered = [routes[r] for r in np.argsort(sides, kind="stable").tolist()]
+        first = count // 2
+        held = np.cumsum([*map(len, ordered)])
+        middle = 1 + int(np.abs(held - len(nodes) * first / count).argmin())
+        least = min(first, len(routes) - 1)  # routes, so that each share has one if they suffice
+        middle = min(max(middle, least), max(least, len(routes) - count + first))
+        return cut(ordered[:middle], first) + cut(ordered[middle:], count - first)
+
+    cuts = cut([route for route in routes if route], count)
+    return [[node - 1 for route in each for node in route] for each in cuts]
+
+
+def joined(shares: Sequence[Sequence[int]], solutions: Sequence[Routes]) -> Routes:
+    """The routes of solution k that visit share k, of all shares."""
+    found: Routes = []
+    for items, routes in zip(shares, solutions, strict=True):
+        share = set(items)
+        found += [route for route in routes if route and route[0] - 1 in share]
+    return found

@@ -4,6 +4,7 @@ Workers import this module: keep its imports light.
 """
 
 import math
+import random
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -54,7 +55,7 @@ class VRPTW(Problem):
     kit = f"{__name__}.kit"
     pair = str(_HERE / "pair.py")
     simple = str(_HERE / "simple.py")
-    whole, region = 300, 150
+    whole, region, first_region = 300, 150, 60
     solution_suffix = ".sol"
     baselines = MappingProxyType(
         {
@@ -142,8 +143,23 @@ class VRPTW(Problem):
     def trivial(self, instance: Instance) -> Routes | None:
         return best_routes(instance) if instance.size <= MOST else None
 
-    def part(self, instance: Instance, solution: Routes, center: int, size: int) -> Part:
-        return parts.part(instance, solution, center, size)
+    def part(
+        self,
+        instance: Instance,
+        solution: Routes,
+        center: int,
+        size: int,
+        within: Sequence[int] | None = None,
+    ) -> Part:
+        return parts.part(instance, solution, center, size, within)
+
+    def shares(
+        self, instance: Instance, solution: Routes, count: int, luck: random.Random
+    ) -> list[list[int]]:
+        return parts.shares(instance, solution, count, luck)
+
+    def joined(self, shares: Sequence[Sequence[int]], solutions: Sequence[Routes]) -> Routes:
+        return parts.joined(shares, solutions)
 
     def lower_bound(self, instance: Instance) -> float:
         return lower_bound(instance)

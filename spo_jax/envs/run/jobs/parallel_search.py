@@ -4,16 +4,20 @@ The parent only waits, checks and decides. It decodes every solution that a sear
 its cost anew; a search that reports what is none ends. Under a limit of steps all searches report
 after the same numbers of steps, and what they go on from depends on nothing else: the same seed and
 the same number of workers give the same result, to the bit. Under a limit of time they do not.
+
+Searches of a large instance whose problem has `shares` divide it: each changes its share of one
+solution, and at each exchange what all have made is joined and divided anew.
 """
 
 import math
+import random
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from spo_jax.envs.problem import Instance, Solution
+from spo_jax.envs.problem import Infeasible, Instance, Solution, rules_of
 from spo_jax.envs.run.jobs.planning import CHECK_SECONDS
 from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.run.observation import Shown
@@ -31,7 +35,11 @@ LEGS = 20  # at least, of a search
 EXCHANGES = 10  # in a cycle: then a search goes on from the best of all if its own is worse
 CYCLE_STEPS = 100  # times the size: a search that has more steps warms up anew
 LEAST_CYCLE = 2000
+# Times the size, or the share, of a divisible solution: with fewer steps a search begins cooler.
+WARM_STEPS, LEAST_WARMTH = 20, 0.01
+KNOWN_SHARE = 0.02  # of the budget, after which the number of steps is estimated
 POOL = 4  # solutions that restarts begin with
+SHARE_REGIONS = 2  # as many regions as programs see at a time, at least, are a search's share
 
 
 @dataclass(frozen=True)
@@ -66,7 +74,8 @@ class News:
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """search: which found the solution; None for a start. steps: of each search. seconds: CPU, of
+    """search: which found the solution, of those that divide it the one with the most of the gain;
+    None for a start. steps: of each search. seconds: CPU, of
     all. failed: (status, reason) of each search that a program ended. stopped: what ended it
     early, or None. restarts: of each search.
     """
@@ -95,6 +104,18 @@ class _Member:
     read: int = 0  # reports
     ended: bool = False
     go_on_from: list[int] = field(default_factory=list)
+    share: int = 0  # which of the division's
+
+
+@dataclass(frozen=True)
+class _Division:
+    """How a solution is divided. shares: the items of each; asked: how many were asked for; seed:
+    of the drawing of their borders.
+    """
+
+    shares: list[list[int]]
+    asked: int
+    seed: int
 
 
 class Team:
@@ -130,6 +151,12 @@ class Team:
         )  # fmt: skip
         self._pool: list[tuple[float, list[int]]] = []
         self._cycle, self._cycles, self._mark = 0, 1, 0
+        region, size = terms[0].region, instance.size
+        self._divisible = 0 < region < size and self._problem.offers("shares")
+        self._most_shares = size // (SHARE_REGIONS * region) if self._divisible else 1
+        self._division: _Division | None = None
+        self._joined: tuple[float, list[int], Solution] = (math.inf, [], None)
+        self._divisions = 0
         workers, place, matrix = evaluator.hire(instance)
         self._members = [_Member(worker) for worker in workers]
         name = (evaluator.seed, instance.digest)
@@ -208,30 +235,94 @@ class Team:
     def _plan(self, share: float) -> None:
         """Exchange the best and restart where it is time."""
         if self._cycles == 1 and share < 0.5 and self._warm:
-            fastest = max(member.steps for member in self._members)
             enough = max(LEAST_CYCLE, CYCLE_STEPS * self._instance.size)
-            if self._budget.steps is not None:
-                self._cycles = max(1, self._budget.steps // enough)
-            elif share > 0.02 and fastest:
-                self._cycles = max(1, int(fastest / share) // enough)
+            self._cycles = max(1, int(self._expected_steps()) // enough)
         cycle = min(int(share * self._cycles), self._cycles - 1)
         known = [member for member in self._active() if member.best[1]]
         if not known:
+            if self._shares() > 1:
+                rules = rules_of(self._problem, self._instance)
+                self._divide(self._best[0], rules.encode(self._best[1]))
             return
+        joined = [self._joined[:2]] if self._division is not None else []
         if cycle > self._cycle:
             self._cycle, self._mark = cycle, 0
-            self._pool = _pooled(self._pool + [member.best for member in known])
+            self._pool = _pooled(self._pool + (joined or [member.best for member in known]))
             for k, member in enumerate(self._members):
                 rng = python_rng("restart", self._seed + k, self._instance.digest, cycle)
-                member.go_on_from = rng.choice(self._pool)[1]
+                cost, member.go_on_from = rng.choice(self._pool)
+                if joined:
+                    self._divide(cost, member.go_on_from)
+                    break
             return
         mark = int((share * self._cycles - cycle) * EXCHANGES)
         if mark > self._mark:
             self._mark = mark
-            lowest, code = min(member.best for member in known)
+            lowest, code = min(joined or (member.best for member in known))
+            if joined:
+                self._divide(lowest, code)
+                return
             for member in known:
                 if member.best[0] > lowest:
                     member.go_on_from = code
+
+    def _shares(self) -> int:
+        """Into how many shares the searches can divide a solution."""
+        return min(len(self._active()), self._most_shares)
+
+    def _divide(self, cost: float, code: list[int]) -> None:
+        """Let all searches go on from a solution, each within a share of it."""
+        solution, asked = self._problem.decode(self._instance, code), self._shares()
+        seed = derive("division", self._seed, self._instance.digest, self._divisions)
+        shares = [[*range(self._instance.size)]]
+        if asked > 1:
+            shares = self._problem.shares(self._instance, solution, asked, random.Random(seed))
+        self._divisions += 1
+        self._division = _Division(shares, asked, seed)
+        self._joined = (cost, code, solution)
+        for k, member in enumerate(self._active()):
+            member.share = k % len(shares)
+            member.best, member.solution, member.go_on_from = (cost, code), solution, code
+
+    def _join(self, division: _Division) -> None:
+        """Put together what the searches have made of their shares."""
+        made = [
+            min((m for m in self._members if m.share == share), key=lambda member: member.best[0])
+            for share in range(len(division.shares))
+        ]
+        lowest = min(made, key=lambda member: member.best[0])
+        self._joined = (*lowest.best, lowest.solution)
+        try:
+            solution = self._problem.joined(division.shares, [m.solution for m in made])
+            code = rules_of(self._problem, self._instance).encode(solution)
+            solution = self._problem.decode(self._instance, code)
+        except Infeasible:  # a search left its share, as where its program fails on parts
+            return
+        cost = self._problem.minimised(self._instance, solution)
+        if cost < self._best[0]:
+            self._best = (cost, solution, self._members.index(lowest))
+        if cost < self._joined[0]:
+            self._joined = (cost, code, solution)
+
+    def _first_warmth(self) -> float:
+        """The share of the first warmth that a cycle begins with.
+
+        Searches of shares divide among them what their solution may lose, and one that has few
+        steps for a large instance would only undo what it has found.
+        """
+        if not self._divisible:
+            return 1.0
+        shares = len(self._division.shares) if self._division is not None else 1
+        steps = self._expected_steps() / self._cycles
+        enough = WARM_STEPS * self._instance.size / shares
+        return min(1.0, max(steps / enough, LEAST_WARMTH)) / shares
+
+    def _expected_steps(self) -> float:
+        """Of the fastest search, in the whole budget; 0 as long as it is unknown."""
+        if self._budget.steps is not None:
+            return float(self._budget.steps)
+        share, fastest = self._share(), max(member.steps for member in self._members)
+        return fastest / share if share > KNOWN_SHARE else 0.0
 
     def _order(self, member: _Member) -> Order:
         """The next leg of a search."""
@@ -240,6 +331,8 @@ class Team:
         origin = self._began if wall else 0.0
         length = self._span / self._cycles
         begin = origin + self._cycle * length
+        end = begin + length
+        begin = end - length / self._first_warmth()
         steps, until, limit = 1 << 60, math.inf, 0.0
         if self._budget.steps is not None:
             steps = max(1, min(LEG_STEPS, -(-self._budget.steps // LEGS)))
@@ -250,7 +343,10 @@ class Team:
             now = time.monotonic() if wall else member.clock
             until = min(now + leg, origin + self._span)
             limit = leg + self._budget.cpu_seconds
-        return Order(steps, until, limit, begin, begin + length, timed, member.go_on_from)
+        division, kept = self._division, (0, 1, 0)
+        if division is not None:
+            kept = (member.share, division.asked, division.seed)
+        return Order(steps, until, limit, begin, end, timed, member.go_on_from, *kept)
 
     def _gather(self) -> None:
         """The best of all, in the order of the searches and not of their reports."""
@@ -258,6 +354,8 @@ class Team:
             cost = member.best[0]
             if cost < self._best[0] or (cost == self._best[0] and k == self._best[2]):
                 self._best = (cost, member.solution, k)
+        if self._division is not None:
+            self._join(self._division)
 
     def _tell(self) -> None:
         share = min(1.0, self._share())

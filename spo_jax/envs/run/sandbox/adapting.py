@@ -135,7 +135,7 @@ class _Play:
             self._prepare, mending(self._programs, self._rng),
             job.rules.acceptance(self._start, self._luck.random), task.shown.observes,
         )  # fmt: skip
-        self._search.share = lambda steps, now: steps / job.steps
+        self._search.used = lambda steps, now: steps / job.steps
         self._search.look()
 
     def run(self) -> None:

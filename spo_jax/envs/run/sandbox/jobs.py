@@ -235,7 +235,9 @@ class Order:
     steps: at most; until: a time of the search's clock at which no step begins any more (its CPU
     clock begins with the search). cpu_seconds: after which the leg counts as endless. begin, end:
     the steps, or with `timed` the times, between which acceptance goes from hot to cold; the steps
-    are those of the whole search. code: of the solution to go on from; empty for its own.
+    are those of the whole search. code: of the solution to go on from; empty for its own. share,
+    shares: with a code and more than one share, the one that the search keeps to from now on, of
+    the shares that `division` seeds.
     """
 
     steps: int
@@ -245,10 +247,16 @@ class Order:
     end: float
     timed: bool
     code: Sequence[int] = ()
+    share: int = 0
+    shares: int = 1
+    division: int = 0
 
     def packed(self, length: int) -> bytes:
         """length: of a code."""
-        numbers = (self.steps, self.until, self.cpu_seconds, self.begin, self.end, self.timed)
+        numbers = (
+            self.steps, self.until, self.cpu_seconds, self.begin, self.end, self.timed,
+            self.share, self.shares, self.division,
+        )  # fmt: skip
         padded = [*self.code, *[-1] * (length - len(self.code))]
         return ORDER.pack(*numbers) + struct.pack(f"<{length}i", *padded)
 
@@ -260,8 +268,8 @@ class Order:
     def unpacked(data: bytes) -> "Order":
         code = struct.unpack(f"<{(len(data) - ORDER.size) // 4}i", data[ORDER.size :])
         end = code.index(-1) if -1 in code else len(code)
-        steps, until, cpu_seconds, begin, end_of, timed = ORDER.unpack_from(data)
-        return Order(steps, until, cpu_seconds, begin, end_of, timed, code[:end])
+        steps, until, cpu_seconds, begin, end_of, timed, *divided = ORDER.unpack_from(data)
+        return Order(steps, until, cpu_seconds, begin, end_of, timed, code[:end], *divided)
 
     def progress(self, steps: int, now: float) -> float:
         """The share of the way from hot to cold; steps: of the whole search."""
@@ -269,7 +277,7 @@ class Order:
         return min(1.0, max(0.0, (at - self.begin) / max(self.end - self.begin, 1e-9)))
 
 
-ORDER = struct.Struct("<qdddd?")
+ORDER = struct.Struct("<qdddd?HHQ")
 # Steps of the search, steps since its lowest cost fell, its clock, whether a program has failed:
 # the next report says how, and is the last.
 LEG = struct.Struct("<qqd?")

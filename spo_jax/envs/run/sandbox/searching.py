@@ -18,7 +18,7 @@ from typing import Any, NoReturn, Protocol
 import numpy as np
 
 from spo_jax.envs.kits import Kit
-from spo_jax.envs.problem import Problem, Rules
+from spo_jax.envs.problem import Instance, Problem, Rules, Solution
 from spo_jax.envs.run.adaptive import Portfolio
 from spo_jax.envs.run.lns import Failure, Operator, OperatorPair
 from spo_jax.envs.run.own import OwnError
@@ -170,6 +170,17 @@ def mending(programs: Programs, rng: Any) -> Callable[[OperatorPair, Role, BaseE
     return mend
 
 
+def _divided(
+    problem: Problem, instance: Instance, order: Order
+) -> tuple[Solution, Sequence[int] | None]:
+    """The solution that a search goes on from, and its share of it, as the parent divides it."""
+    solution = problem.decode(instance, order.code)
+    if order.shares < 2:
+        return solution, None
+    shares = problem.shares(instance, solution, order.shares, random.Random(order.division))
+    return solution, shares[order.share]
+
+
 def _serve(search: Search, problem: Problem, job: SearchJob) -> None:
     """One leg for each order, until there are no more or a program fails."""
     clock = CLOCKS[job.terms.clock]
@@ -181,7 +192,7 @@ def _serve(search: Search, problem: Problem, job: SearchJob) -> None:
         except EOFError:
             return
         if order.code:
-            search.adopt(problem.decode(search.instance, order.code))
+            search.adopt(*_divided(problem, search.instance, order))
         failure = None
         arm(order.cpu_seconds)
         began = time.process_time()
