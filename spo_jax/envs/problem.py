@@ -190,6 +190,10 @@ class Problem:
         """
         return _rules(self, instance).repaired(decoded(code))
 
+    def encode(self, instance: Instance, solution: Solution) -> list[int]:
+        """The code of a solution, as `Rules.encode` has it."""
+        return _rules(self, instance).encode(solution)
+
     def cost(self, instance: Instance, solution: Solution) -> float:
         """The exact float64 objective of a feasible solution, as `Rules.cost` has it."""
         return float(_rules(self, instance).cost(solution))
@@ -326,8 +330,10 @@ class Problem:
             size: About how many items, 2 at least.
 
         Returns:
-            The smaller instance, its solution and the way back. Of a problem with `shares` there
-            is a keyword `within`: the items that it may hold, all unless given.
+            The smaller instance, its solution and the way back.
+
+        A problem with `shares` has a keyword `within` here: the items of a share, which it holds
+        nothing else of.
         """
         raise self._without("parts", "implement part")
 
@@ -341,11 +347,12 @@ class Problem:
         Args:
             instance: What it is a solution of.
             solution: Complete and feasible.
-            count: Of shares, 2 at least; fewer where it cannot be divided so far.
-            luck: Where to divide: each call draws other borders.
+            count: Of shares, 2 at least.
+            luck: Draws the borders: each call has others.
 
         Returns:
-            The items of each share, as `center` of `part` counts them; about as many in each.
+            The items of each share, as `center` of `part` counts them, about as many in each; fewer
+            shares, or one, where it cannot be divided so far.
         """
         raise self._without("shares", "implement shares and joined")
 

@@ -159,9 +159,7 @@ class Rules:
         Returns:
             At most `Problem.code_length` integers from 0 to 2**31 - 1.
         """
-        if _nested(solution):
-            return [*chain.from_iterable([*(v + 1 for v in part), 0] for part in solution)]
-        return [v + 1 for v in solution]
+        return encoded(solution)
 
 
 def _nested(solution: Solution) -> bool:
@@ -173,6 +171,13 @@ def without(solution: Solution, gone: set[int]) -> Solution:
     if _nested(solution):
         return [[*filterfalse(gone.__contains__, part)] for part in solution]
     return [*filterfalse(gone.__contains__, solution)]
+
+
+def encoded(solution: Solution) -> list[int]:
+    """The code of a list of items, or of lists of them."""
+    if _nested(solution):
+        return [*chain.from_iterable([*(v + 1 for v in part), 0] for part in solution)]
+    return [v + 1 for v in solution]
 
 
 def decoded(code: Iterable[int]) -> Solution:

@@ -20,8 +20,8 @@ from spo_jax.envs.run.rollouts import Status
 from spo_jax.envs.run.states import History
 from spo_jax.program import Role
 
-EARLY = 10  # steps per item of the instance or share, in which a search sees smaller parts,
-FIRST_STAY = 30  # each for so many steps
+# Steps per item of the instance or share in which a search sees smaller parts, and on each of them.
+EARLY, FIRST_STAY = 10, 30
 
 Clock = Literal["wall", "cpu"]
 CLOCKS: dict[Clock, Callable[[], float]] = {"wall": time.monotonic, "cpu": time.process_time}
@@ -63,7 +63,7 @@ class Search:
     role and what the program raised; True asks for the step once more. observed: whether a pair is
     shown a state that needs the search's history.
 
-    share: the items to whose parts it keeps (`Problem.shares`); None: all.
+    share: the items in which it looks for parts (`Problem.shares`); None: all.
     best, lowest: the best solution and its cost since the start or the last `adopt`; current, cost:
     where the search is. steps: in all; idle: since `lowest` fell. used: of the budget, for states,
     where that is not the progress of a leg.
@@ -93,14 +93,25 @@ class Search:
         self.steps = self.idle = 0
         self.history: History | None = None
         self.adopt(start)
-        make, _, left = ACCEPTANCES[terms.acceptance]
-        threshold = terms.warmth * mean_edge(self.lowest, instance.size)  # or temperature
-        self._accept = accept or make(threshold, luck.random)
+        self._left = ACCEPTANCES[terms.acceptance].left
+        self._first = terms.warmth * mean_edge(self.lowest, instance.size)
+        self._threshold = self._first  # or temperature
+        self._accept = accept or self._made()
         if observed:
             self.history = History(
-                self.lowest, None, temperature=lambda share: threshold * left(share)
+                self.lowest, None, temperature=lambda share: self._threshold * self._left(share)
             )
         self.used: Callable[[int, float], float] | None = None
+
+    def _made(self) -> Rule:
+        return ACCEPTANCES[self.terms.acceptance].make(self._threshold, self._luck.random)
+
+    def cool(self, over: float) -> None:
+        """Accept as where so much of the way from hot to cold is over, at the beginning of it."""
+        threshold = self._first * self._left(over)
+        if threshold != self._threshold:
+            self._threshold = threshold
+            self._accept = self._made()
 
     def adopt(self, solution: Solution, share: Sequence[int] | None = None) -> None:
         """Go on from a solution, whose cost becomes the lowest, within a share of it."""

@@ -30,6 +30,7 @@ from spo_jax.envs.problems.cvrp.files import cvrplib, tables
 from spo_jax.envs.problems.cvrp.limits import limits_of, require_lone, told
 from spo_jax.envs.problems.cvrp.rules import CVRPRules, Routes, require_start
 from spo_jax.envs.problems.tsp.files.weights import euclidean
+from spo_jax.envs.rules import encoded
 from spo_jax.errors import InputError
 from spo_jax.program import Argument, Interface, Program, Role
 from spo_jax.seeding import numpy_rng
@@ -156,6 +157,9 @@ class CVRP(Problem):
         if limits is not None and (wrong := limits.excess(instance.dist, routes)):
             raise Infeasible(wrong)
         return routes
+
+    def encode(self, instance: Instance, solution: Routes) -> list[int]:
+        return encoded(solution)
 
     def write(
         self, path: str | Path, instance: Instance, solution: Sequence[Sequence[int]]

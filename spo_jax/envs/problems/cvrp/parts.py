@@ -112,7 +112,7 @@ def part(
 
 
 def shares(instance: Instance, routes: Routes, count: int, luck: random.Random) -> list[list[int]]:
-    """Whole routes, cut in two until there are `count` shares or single routes.
+    """Whole routes, two at least in each share, cut in two until there are `count` shares.
 
     A cut lies between a customer that is drawn and the one farthest from it: routes are in the
     order of how much nearer they are to the one than to the other, on the mean. O(N log count).
@@ -121,7 +121,7 @@ def shares(instance: Instance, routes: Routes, count: int, luck: random.Random) 
     assert dist is not None
 
     def cut(routes: Routes, count: int) -> list[Routes]:
-        if count < 2 or len(routes) < 2:
+        if count < 2:
             return [routes]
         nodes = [*chain.from_iterable(routes)]
         near = luck.choice(nodes)
@@ -134,11 +134,11 @@ def shares(instance: Instance, routes: Routes, count: int, luck: random.Random) 
         first = count // 2
         held = np.cumsum([*map(len, ordered)])
         middle = 1 + int(np.abs(held - len(nodes) * first / count).argmin())
-        least = min(first, len(routes) - 1)  # routes, so that each share has one if they suffice
-        middle = min(max(middle, least), max(least, len(routes) - count + first))
+        middle = min(max(middle, 2 * first), len(routes) - 2 * (count - first))
         return cut(ordered[:middle], first) + cut(ordered[middle:], count - first)
 
-    cuts = cut([route for route in routes if route], count)
+    routes = [route for route in routes if route]
+    cuts = cut(routes, min(count, len(routes) // 2))
     return [[node - 1 for route in each for node in route] for each in cuts]
 
 

@@ -22,6 +22,7 @@ from spo_jax.envs.problems.tsp.files.weights import euclidean
 from spo_jax.envs.problems.vrptw.baselines.exact import MOST, best_routes
 from spo_jax.envs.problems.vrptw.files import solomon, vrplib
 from spo_jax.envs.problems.vrptw.rules import TIMES, VRPTWRules, require_both_ways, require_times
+from spo_jax.envs.rules import encoded
 from spo_jax.errors import InputError
 from spo_jax.program import Argument, Interface, Program, Role
 from spo_jax.seeding import numpy_rng
@@ -119,6 +120,9 @@ class VRPTW(Problem):
         from spo_jax.envs.problems.vrptw import pricing
 
         return pricing.costs(instances, codes, whose)
+
+    def encode(self, instance: Instance, solution: Routes) -> list[int]:
+        return encoded(solution)
 
     def write(
         self, path: str | Path, instance: Instance, solution: Sequence[Sequence[int]]

@@ -10,14 +10,14 @@ solution, and at each exchange what all have made is joined and divided anew.
 """
 
 import math
-import random
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from spo_jax.envs.problem import Infeasible, Instance, Solution, rules_of
+from spo_jax.envs.problem import Instance, Solution
+from spo_jax.envs.run.jobs.division import Division, Found, can_divide, divide, join
 from spo_jax.envs.run.jobs.planning import CHECK_SECONDS
 from spo_jax.envs.run.local import LocalEvaluator
 from spo_jax.envs.run.observation import Shown
@@ -35,11 +35,12 @@ LEGS = 20  # at least, of a search
 EXCHANGES = 10  # in a cycle: then a search goes on from the best of all if its own is worse
 CYCLE_STEPS = 100  # times the size: a search that has more steps warms up anew
 LEAST_CYCLE = 2000
-# Times the size, or the share, of a divisible solution: with fewer steps a search begins cooler.
+# Times the size, or that of a share, of an instance that can be divided: a search with fewer steps
+# begins cooler, and so does one of several shares.
 WARM_STEPS, LEAST_WARMTH = 20, 0.01
 KNOWN_SHARE = 0.02  # of the budget, after which the number of steps is estimated
 POOL = 4  # solutions that restarts begin with
-SHARE_REGIONS = 2  # as many regions as programs see at a time, at least, are a search's share
+SHARE_REGIONS = 2  # a search's share holds so many regions that programs see, on the mean at least
 
 
 @dataclass(frozen=True)
@@ -104,18 +105,7 @@ class _Member:
     read: int = 0  # reports
     ended: bool = False
     go_on_from: list[int] = field(default_factory=list)
-    share: int = 0  # which of the division's
-
-
-@dataclass(frozen=True)
-class _Division:
-    """How a solution is divided. shares: the items of each; asked: how many were asked for; seed:
-    of the drawing of their borders.
-    """
-
-    shares: list[list[int]]
-    asked: int
-    seed: int
+    share: int = -1  # which of the division's; -1: none
 
 
 class Team:
@@ -152,10 +142,12 @@ class Team:
         self._pool: list[tuple[float, list[int]]] = []
         self._cycle, self._cycles, self._mark = 0, 1, 0
         region, size = terms[0].region, instance.size
-        self._divisible = 0 < region < size and self._problem.offers("shares")
+        self._divisible = 0 < region < size and can_divide(self._problem)
         self._most_shares = size // (SHARE_REGIONS * region) if self._divisible else 1
-        self._division: _Division | None = None
-        self._joined: tuple[float, list[int], Solution] = (math.inf, [], None)
+        if min(self._most_shares, len(starts)) > 1:
+            starts = [self._best[1]] * len(starts)
+        self._division: Division | None = None
+        self._joined: Found = (math.inf, [], None)
         self._divisions = 0
         workers, place, matrix = evaluator.hire(instance)
         self._members = [_Member(worker) for worker in workers]
@@ -184,8 +176,8 @@ class Team:
         """Search until the budget is used up, all have failed, or the user stops it."""
         stopped = None
         try:
-            while (share := self._share()) < 1.0 and self._active():
-                self._plan(share)
+            while (used := self._used()) < 1.0 and self._active():
+                self._plan(used)
                 for member in self._active():
                     member.worker.order(self._order(member))
                     member.go_on_from = []
@@ -222,107 +214,104 @@ class Team:
         assert seconds is not None
         return seconds if self._clock == "cpu" else self._budget.until - self._began
 
-    def _share(self) -> float:
+    def _used(self) -> float:
         """The share of the budget that is used up."""
         if self._budget.steps is not None:
-            used = float(max((member.steps for member in self._active()), default=0))
+            spent = float(max((member.steps for member in self._active()), default=0))
         elif self._clock == "cpu":
-            used = min((member.clock for member in self._active()), default=math.inf)
+            spent = min((member.clock for member in self._active()), default=math.inf)
         else:
-            used = time.monotonic() - self._began
-        return used / self._span if self._span > 0 else 1.0
+            spent = time.monotonic() - self._began
+        return spent / self._span if self._span > 0 else 1.0
 
-    def _plan(self, share: float) -> None:
+    def _plan(self, used: float) -> None:
         """Exchange the best and restart where it is time."""
-        if self._cycles == 1 and share < 0.5 and self._warm:
+        if self._cycles == 1 and used < 0.5 and self._warm:
             enough = max(LEAST_CYCLE, CYCLE_STEPS * self._instance.size)
             self._cycles = max(1, int(self._expected_steps()) // enough)
-        cycle = min(int(share * self._cycles), self._cycles - 1)
+        cycle = min(int(used * self._cycles), self._cycles - 1)
         known = [member for member in self._active() if member.best[1]]
         if not known:
             if self._shares() > 1:
-                rules = rules_of(self._problem, self._instance)
-                self._divide(self._best[0], rules.encode(self._best[1]))
+                code = self._problem.encode(self._instance, self._best[1])
+                self._divide(self._best[0], code)
             return
-        joined = [self._joined[:2]] if self._division is not None else []
+        divided = self._division is not None
+        found = [self._joined[:2]] if divided else [member.best for member in known]
         if cycle > self._cycle:
             self._cycle, self._mark = cycle, 0
-            self._pool = _pooled(self._pool + (joined or [member.best for member in known]))
+            self._pool = _pooled(self._pool + found)
             for k, member in enumerate(self._members):
-                rng = python_rng("restart", self._seed + k, self._instance.digest, cycle)
-                cost, member.go_on_from = rng.choice(self._pool)
-                if joined:
-                    self._divide(cost, member.go_on_from)
-                    break
-            return
-        mark = int((share * self._cycles - cycle) * EXCHANGES)
-        if mark > self._mark:
-            self._mark = mark
-            lowest, code = min(joined or (member.best for member in known))
-            if joined:
-                self._divide(lowest, code)
+                name = ("restart", self._seed + (0 if divided else k), self._instance.digest, cycle)
+                best = python_rng(*name).choice(self._pool)
+                member.go_on_from = best[1]
+        else:
+            mark = int((used * self._cycles - cycle) * EXCHANGES)
+            if mark <= self._mark:
                 return
+            self._mark = mark
+            best = min(found)
             for member in known:
-                if member.best[0] > lowest:
-                    member.go_on_from = code
+                if divided or member.best[0] > best[0]:
+                    member.go_on_from = best[1]
+        if divided:
+            self._divide(*best)
 
     def _shares(self) -> int:
         """Into how many shares the searches can divide a solution."""
         return min(len(self._active()), self._most_shares)
 
     def _divide(self, cost: float, code: list[int]) -> None:
-        """Let all searches go on from a solution, each within a share of it."""
-        solution, asked = self._problem.decode(self._instance, code), self._shares()
+        """Let all searches go on from a solution, each within a share of it if there are any."""
+        division, count, self._division = None, self._shares(), None
         seed = derive("division", self._seed, self._instance.digest, self._divisions)
-        shares = [[*range(self._instance.size)]]
-        if asked > 1:
-            shares = self._problem.shares(self._instance, solution, asked, random.Random(seed))
+        if count > 1:
+            division = divide(self._problem, self._instance, cost, code, count, seed)
         self._divisions += 1
-        self._division = _Division(shares, asked, seed)
-        self._joined = (cost, code, solution)
-        for k, member in enumerate(self._active()):
-            member.share = k % len(shares)
-            member.best, member.solution, member.go_on_from = (cost, code), solution, code
-
-    def _join(self, division: _Division) -> None:
-        """Put together what the searches have made of their shares."""
-        made = [
-            min((m for m in self._members if m.share == share), key=lambda member: member.best[0])
-            for share in range(len(division.shares))
-        ]
-        lowest = min(made, key=lambda member: member.best[0])
-        self._joined = (*lowest.best, lowest.solution)
-        try:
-            solution = self._problem.joined(division.shares, [m.solution for m in made])
-            code = rules_of(self._problem, self._instance).encode(solution)
-            solution = self._problem.decode(self._instance, code)
-        except Infeasible:  # a search left its share, as where its program fails on parts
+        for member in self._members:
+            member.share = -1
+        if division is None:
             return
-        cost = self._problem.minimised(self._instance, solution)
-        if cost < self._best[0]:
-            self._best = (cost, solution, self._members.index(lowest))
-        if cost < self._joined[0]:
-            self._joined = (cost, code, solution)
+        for k, member in enumerate(self._active()):
+            member.share = k % len(division.shares)
+            member.best, member.solution = (cost, code), division.start[2]
+            member.go_on_from = code
+        self._joined = division.start
+        self._division = division  # at last: the user may end the search at any moment
 
-    def _first_warmth(self) -> float:
-        """The share of the first warmth that a cycle begins with.
+    def _join(self, division: Division) -> None:
+        """Put together what the searches have made of their shares."""
+        made, names = [division.start] * len(division.shares), [-1] * len(division.shares)
+        for k, member in enumerate(self._members):
+            if member.share >= 0 and member.best[0] < made[member.share][0]:
+                made[member.share], names[member.share] = (*member.best, member.solution), k
+        lowest = min(range(len(made)), key=lambda share: made[share][0])
+        joined = join(self._problem, self._instance, division, made)
+        self._joined = made[lowest]
+        if joined is not None and joined[0] < self._joined[0]:
+            self._joined = joined
+        if self._joined[0] < self._best[0]:
+            self._best = (self._joined[0], self._joined[2], names[lowest])
+
+    def _over(self) -> float:
+        """The share of the way from hot to cold that a cycle begins after.
 
         Searches of shares divide among them what their solution may lose, and one that has few
         steps for a large instance would only undo what it has found.
         """
         if not self._divisible:
-            return 1.0
+            return 0.0
         shares = len(self._division.shares) if self._division is not None else 1
         steps = self._expected_steps() / self._cycles
         enough = WARM_STEPS * self._instance.size / shares
-        return min(1.0, max(steps / enough, LEAST_WARMTH)) / shares
+        return 1.0 - min(1.0, max(steps / enough, LEAST_WARMTH)) / shares
 
     def _expected_steps(self) -> float:
-        """Of the fastest search, in the whole budget; 0 as long as it is unknown."""
+        """The steps of the fastest search in the whole budget; 0 as long as it is unknown."""
         if self._budget.steps is not None:
             return float(self._budget.steps)
-        share, fastest = self._share(), max(member.steps for member in self._members)
-        return fastest / share if share > KNOWN_SHARE else 0.0
+        used, fastest = self._used(), max(member.steps for member in self._members)
+        return fastest / used if used > KNOWN_SHARE else 0.0
 
     def _order(self, member: _Member) -> Order:
         """The next leg of a search."""
@@ -331,8 +320,6 @@ class Team:
         origin = self._began if wall else 0.0
         length = self._span / self._cycles
         begin = origin + self._cycle * length
-        end = begin + length
-        begin = end - length / self._first_warmth()
         steps, until, limit = 1 << 60, math.inf, 0.0
         if self._budget.steps is not None:
             steps = max(1, min(LEG_STEPS, -(-self._budget.steps // LEGS)))
@@ -346,7 +333,17 @@ class Team:
         division, kept = self._division, (0, 1, 0)
         if division is not None:
             kept = (member.share, division.asked, division.seed)
-        return Order(steps, until, limit, begin, end, timed, member.go_on_from, *kept)
+        return Order(
+            steps,
+            until,
+            limit,
+            begin,
+            begin + length,
+            timed,
+            member.go_on_from,
+            self._over(),
+            *kept,
+        )
 
     def _gather(self) -> None:
         """The best of all, in the order of the searches and not of their reports."""
@@ -358,7 +355,7 @@ class Team:
             self._join(self._division)
 
     def _tell(self) -> None:
-        share = min(1.0, self._share())
+        share = min(1.0, self._used())
         spent = time.monotonic() - self._began
         left = spent * (1 - share) / share if share > 0 else None
         self._progress(News(self._best[0], share, left, self._best[1]))

@@ -175,9 +175,9 @@ def _divided(
 ) -> tuple[Solution, Sequence[int] | None]:
     """The solution that a search goes on from, and its share of it, as the parent divides it."""
     solution = problem.decode(instance, order.code)
-    if order.shares < 2:
+    if order.asked < 2:
         return solution, None
-    shares = problem.shares(instance, solution, order.shares, random.Random(order.division))
+    shares = problem.shares(instance, solution, order.asked, random.Random(order.division))
     return solution, shares[order.share]
 
 
@@ -191,6 +191,7 @@ def _serve(search: Search, problem: Problem, job: SearchJob) -> None:
             order = Order.unpacked(read_exactly(RESULT_FD, Order.size(job.code_length)))
         except EOFError:
             return
+        search.cool(order.over)
         if order.code:
             search.adopt(*_divided(problem, search.instance, order))
         failure = None
