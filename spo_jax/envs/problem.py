@@ -103,7 +103,6 @@ class Problem:
         first: The path of operators that G-LNS begins with: destroy_..., repair_...
         whole: The largest instance that `spo solve` shows programs as a whole.
         region: About the size of the parts that it shows of larger ones; 0: all.
-        first_region: That of the parts that a search begins with; 0: the same.
         acceptances: Names of ACCEPTANCES that its searches have by turns.
         directed: Whether `dist` may depend on the direction (`Instance.directed`).
         found_as: "package.module:NAME" of a problem that is an object of a module.
@@ -128,7 +127,6 @@ class Problem:
     first: str = ""
     whole: int = 0
     region: int = 0
-    first_region: int = 0
     acceptances: tuple[str, ...] = ("record-to-record",)
     directed: bool = False
     found_as: str = ""

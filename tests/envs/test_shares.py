@@ -16,6 +16,7 @@ from spo_jax.envs.problems import get_problem
 from spo_jax.envs.problems.cvrp.limits import limits_of
 from spo_jax.envs.report.solve import shipped_pair, solve
 from spo_jax.envs.run.jobs import parallel_search
+from spo_jax.envs.run.jobs.division import can_divide, divide, join
 from spo_jax.envs.run.sandbox.jobs import Order
 
 CVRP, VRPTW = get_problem("cvrp"), get_problem("vrptw")
@@ -104,6 +105,61 @@ def test_what_searches_change_within_their_shares_joins(problem, seed, n):
     assert problem.cost(instance, joined) == pytest.approx(
         problem.cost(instance, routes) + gained, abs=1e-9
     )
+
+
+def made(problem, instance, solution):
+    return problem.cost(instance, solution), problem.encode(instance, solution), solution
+
+
+def test_what_does_not_fit_beside_the_rest_is_left_out():
+    """A search that left its share, and two that took the last vehicle: the other gains count."""
+    [instance] = CVRP.sample(60, 1, 1)
+    routes = CVRP.construct(instance)
+    division = divide(CVRP, instance, 0.0, CVRP.encode(instance, routes), 3, 5)
+    assert len(division.shares) == 3
+    same = made(CVRP, instance, routes)
+    assert sorted(join(CVRP, instance, division, [same] * 3)[2]) == sorted(routes)
+    single = next(route for route in routes if len(route) > 1)
+    astray = [route for route in routes if route != single] + [[node] for node in single]
+    share = next(k for k, items in enumerate(division.shares) if single[0] - 1 not in items)
+    news = [same] * 3
+    news[share] = made(CVRP, instance, astray)  # has changed another share: nothing of its own
+    joined = join(CVRP, instance, division, news)
+    assert sorted(joined[2]) == sorted(routes)
+
+    limited = replace(instance, extra=instance.extra | {"max_vehicles": len(routes) + 1})
+    split = []
+    for items in division.shares:
+        own = next(route for route in routes if route[0] - 1 in items and len(route) > 1)
+        rest = [route for route in routes if route != own]
+        split.append(made(CVRP, limited, [*rest, own[:1], own[1:]]))
+    split = [(cost - 10 * k, code, routes) for k, (cost, code, routes) in enumerate(split)]
+    joined = join(CVRP, limited, division, split)
+    assert len(joined[2]) == len(routes) + 1
+    assert {tuple(route) for route in split[2][2]} == {tuple(route) for route in joined[2]}
+
+
+def test_solutions_that_cannot_be_divided():
+    [instance] = CVRP.sample(9, 1, 0)
+    whole = replace(instance, capacity=10_000)
+    for routes in (
+        [[*range(1, 10)]],
+        [[1, 2, 3, 4], [5, 6, 7, 8, 9]],
+        [[1], [2], [3, 4, 5, 6, 7, 8, 9]],
+    ):
+        assert len(CVRP.shares(whole, routes, 3, random.Random(0))) == 1
+        assert divide(CVRP, whole, 0.0, CVRP.encode(whole, routes), 3, 0) is None
+
+
+def test_a_problem_that_has_another_part_is_not_divided():
+    class Own(type(CVRP)):
+        def part(self, instance, solution, center, size):
+            return super().part(instance, solution, center, size)
+
+    assert can_divide(CVRP)
+    assert can_divide(VRPTW)
+    assert not can_divide(Own())
+    assert not can_divide(get_problem("tsp"))
 
 
 def test_a_share_has_the_vehicles_that_others_leave():
@@ -226,7 +282,47 @@ def destroy(dist, demands, capacity, routes, steps, rng):
 
 
 def test_orders_name_a_share():
-    order = Order(7, math.inf, 1.5, 10.0, 30.0, False, [2, 1], 0.5, 3, 5, 2**64 - 1)
+    order = Order(7, math.inf, 1.5, 10.0, 30.0, False, [2, 1], 3, 5, 2**64 - 1)
     known = Order.unpacked(order.packed(4))
-    assert (known.over, known.share, known.asked, known.division) == (0.5, 3, 5, 2**64 - 1)
+    assert (known.share, known.asked, known.division) == (3, 5, 2**64 - 1)
     assert list(known.code) == [2, 1]
+
+
+def test_progress_is_that_of_the_cycle(monkeypatch):
+    """A search that begins cooler shows its programs what share of the budget is used."""
+    destroy = """
+def destroy(dist, demands, capacity, routes, state, rng):
+    since, used, change = state
+    assert used > 0.5 or since < 200
+    assert used < 0.97
+    flat = [node for route in routes for node in route]
+    removed = rng.sample(flat, 3)
+    return [[n for n in route if n not in removed] for route in routes], removed
+"""
+    [instance] = CVRP.sample(90, 1, 4)
+    options = DIVIDED | {"steps": 20, "state": "progress"}
+    found = solve(instance, pair_of(CHEAPEST, destroy), CVRP, start="random", **options)
+    assert not found.failed
+    assert found.steps == 40
+
+
+def test_a_search_that_has_ended_leaves_the_next_division():
+    [instance] = CVRP.sample(90, 1, 4)
+    routes = CVRP.construct(instance)
+    cost, code, _ = made(CVRP, instance, routes)
+    team = object.__new__(parallel_search.Team)
+    team._problem, team._instance, team._seed, team._divisions = CVRP, instance, 0, 0
+    team._most_shares, team._best = 2, (cost, routes, None)
+    team._members = [parallel_search._Member(None) for _ in range(3)]
+    team._divide(cost, code)
+    assert [member.share for member in team._members] == [0, 1, 0]
+    team._members[0].ended = True
+    team._members[0].best = (0.5 * cost, code)
+    team._divide(cost, code)
+    assert [member.share for member in team._members] == [-1, 0, 1]
+    team._join(team._division)
+    assert team._joined[0] == cost
+    assert team._best[2] is None
+    team._members[1].ended = True
+    team._divide(cost, code)
+    assert team._division is None

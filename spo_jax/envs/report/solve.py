@@ -169,8 +169,9 @@ def solve(
         instance: What to solve.
         pairs: Of several, each step draws one by weights that follow its success.
         problem: The instance's.
-        start: A name of STARTS or "package.module:NAME" (a solution for each search), a solution
-            file, or a solution; `default_start` unless given.
+        start: A name of STARTS or "package.module:NAME" (a solution for each search, the best of
+            which searches that divide the instance all have), a solution file, or a solution;
+            `default_start` unless given.
         acceptance: A name of ACCEPTANCES or "package.module:NAME"; the problem's unless given.
         warmth: Its first temperature or threshold in mean edges of the start.
         region: Of a larger instance programs see a part of that size at a time, 0: all of it; the
@@ -317,7 +318,6 @@ def _asked(
             warmth=ACCEPTANCES[acceptance].warmth if warmth is None else warmth,
             region=own if region is None else region,
             stay=STAY,
-            first_region=problem.first_region if region is None else 0,
             rewrite=acceptance != PAPER,
             polish=acceptance != PAPER,
             skip_infeasible=on_invalid == "skip",

@@ -20,9 +20,6 @@ from spo_jax.envs.run.rollouts import Status
 from spo_jax.envs.run.states import History
 from spo_jax.program import Role
 
-# Steps per item of the instance or share in which a search sees smaller parts, and on each of them.
-EARLY, FIRST_STAY = 10, 30
-
 Clock = Literal["wall", "cpu"]
 CLOCKS: dict[Clock, Callable[[], float]] = {"wall": time.monotonic, "cpu": time.process_time}
 
@@ -33,8 +30,7 @@ class Terms:
 
     acceptance: a name of ACCEPTANCES; warmth: its first temperature or threshold in mean edges of
     the start (|its cost|, 1 for 0, / the instance's size). region: what programs see of a larger
-    instance at a time, in what the instance's size counts; 0: all of it. first_region: in place of
-    it, in the first EARLY steps per item, for FIRST_STAY steps; 0: the same. stay: steps on a part
+    instance at a time, in what the instance's size counts; 0: all of it. stay: steps on a part
     before the next one. rewrite: after an improvement programs see the solution written in another
     way: those that look at places of the list one after another would begin at the same ones each
     time. polish: what a repair makes goes through the local search of the rules (`Rules.polished`).
@@ -46,7 +42,6 @@ class Terms:
     warmth: float
     region: int
     stay: int
-    first_region: int = 0
     rewrite: bool = False
     polish: bool = False
     skip_infeasible: bool = False
@@ -93,25 +88,14 @@ class Search:
         self.steps = self.idle = 0
         self.history: History | None = None
         self.adopt(start)
-        self._left = ACCEPTANCES[terms.acceptance].left
-        self._first = terms.warmth * mean_edge(self.lowest, instance.size)
-        self._threshold = self._first  # or temperature
-        self._accept = accept or self._made()
+        make, _, left = ACCEPTANCES[terms.acceptance]
+        threshold = terms.warmth * mean_edge(self.lowest, instance.size)  # or temperature
+        self._accept = accept or make(threshold, luck.random)
         if observed:
             self.history = History(
-                self.lowest, None, temperature=lambda share: self._threshold * self._left(share)
+                self.lowest, None, temperature=lambda share: threshold * left(share)
             )
         self.used: Callable[[int, float], float] | None = None
-
-    def _made(self) -> Rule:
-        return ACCEPTANCES[self.terms.acceptance].make(self._threshold, self._luck.random)
-
-    def cool(self, over: float) -> None:
-        """Accept as where so much of the way from hot to cold is over, at the beginning of it."""
-        threshold = self._first * self._left(over)
-        if threshold != self._threshold:
-            self._threshold = threshold
-            self._accept = self._made()
 
     def adopt(self, solution: Solution, share: Sequence[int] | None = None) -> None:
         """Go on from a solution, whose cost becomes the lowest, within a share of it."""
@@ -202,19 +186,15 @@ class Search:
             self._prepare(rules)
             self._see(rules, None, self.current)
             return
-        region = self.terms.region
-        if self.steps < EARLY * (self.instance.size if self.share is None else len(self.share)):
-            region = self.terms.first_region or region
         if self.share is None:
             center, within = self._luck.randrange(self.instance.size), {}
         else:
             center, within = self._luck.choice(self.share), {"within": self.share}
-        part = self.problem.part(self.instance, self.current, center, region, **within)
+        part = self.problem.part(self.instance, self.current, center, self.terms.region, **within)
         rules = rules_of(self.problem, part.instance)
         self._prepare(rules)
         self._see(rules, part, part.solution)
-        stay = self.terms.stay if region == self.terms.region else FIRST_STAY
-        self._leave = self.steps + stay  # the step at which they see something else
+        self._leave = self.steps + self.terms.stay  # the step at which they see something else
 
     def _see(self, rules: Rules, part: Part | None, solution: Solution) -> None:
         self.rules, self._part, cost = rules, part, rules.minimised(solution)

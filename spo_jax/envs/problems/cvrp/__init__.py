@@ -62,7 +62,7 @@ class CVRP(Problem):
     pair = str(_HERE / "pair.py")
     simple = str(_HERE / "simple.py")
     first = str(_HERE / "first.py")
-    whole, region, first_region = 300, 150, 60
+    whole, region = 300, 150
     acceptances = ("record-to-record", "annealing")
     directed = True
     solution_suffix = ".sol"

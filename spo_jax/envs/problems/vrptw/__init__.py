@@ -56,7 +56,7 @@ class VRPTW(Problem):
     kit = f"{__name__}.kit"
     pair = str(_HERE / "pair.py")
     simple = str(_HERE / "simple.py")
-    whole, region, first_region = 300, 150, 60
+    whole, region = 300, 150
     solution_suffix = ".sol"
     baselines = MappingProxyType(
         {

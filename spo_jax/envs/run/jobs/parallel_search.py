@@ -35,10 +35,6 @@ LEGS = 20  # at least, of a search
 EXCHANGES = 10  # in a cycle: then a search goes on from the best of all if its own is worse
 CYCLE_STEPS = 100  # times the size: a search that has more steps warms up anew
 LEAST_CYCLE = 2000
-# Times the size, or that of a share, of an instance that can be divided: a search with fewer steps
-# begins cooler, and so does one of several shares.
-WARM_STEPS, LEAST_WARMTH = 20, 0.01
-KNOWN_SHARE = 0.02  # of the budget, after which the number of steps is estimated
 POOL = 4  # solutions that restarts begin with
 SHARE_REGIONS = 2  # a search's share holds so many regions that programs see, on the mean at least
 
@@ -76,9 +72,8 @@ class News:
 @dataclass(frozen=True, eq=False)
 class Outcome:
     """search: which found the solution, of those that divide it the one with the most of the gain;
-    None for a start. steps: of each search. seconds: CPU, of
-    all. failed: (status, reason) of each search that a program ended. stopped: what ended it
-    early, or None. restarts: of each search.
+    None for a start. steps: of each search. seconds: CPU, of all. failed: (status, reason) of each
+    search that a program ended. stopped: what ended it early, or None. restarts: of each search.
     """
 
     solution: Solution
@@ -142,8 +137,8 @@ class Team:
         self._pool: list[tuple[float, list[int]]] = []
         self._cycle, self._cycles, self._mark = 0, 1, 0
         region, size = terms[0].region, instance.size
-        self._divisible = 0 < region < size and can_divide(self._problem)
-        self._most_shares = size // (SHARE_REGIONS * region) if self._divisible else 1
+        divisible = 0 < region < size and can_divide(self._problem)
+        self._most_shares = size // (SHARE_REGIONS * region) if divisible else 1
         if min(self._most_shares, len(starts)) > 1:
             starts = [self._best[1]] * len(starts)
         self._division: Division | None = None
@@ -227,8 +222,12 @@ class Team:
     def _plan(self, used: float) -> None:
         """Exchange the best and restart where it is time."""
         if self._cycles == 1 and used < 0.5 and self._warm:
+            fastest = max(member.steps for member in self._members)
             enough = max(LEAST_CYCLE, CYCLE_STEPS * self._instance.size)
-            self._cycles = max(1, int(self._expected_steps()) // enough)
+            if self._budget.steps is not None:
+                self._cycles = max(1, self._budget.steps // enough)
+            elif used > 0.02 and fastest:
+                self._cycles = max(1, int(fastest / used) // enough)
         cycle = min(int(used * self._cycles), self._cycles - 1)
         known = [member for member in self._active() if member.best[1]]
         if not known:
@@ -293,26 +292,6 @@ class Team:
         if self._joined[0] < self._best[0]:
             self._best = (self._joined[0], self._joined[2], names[lowest])
 
-    def _over(self) -> float:
-        """The share of the way from hot to cold that a cycle begins after.
-
-        Searches of shares divide among them what their solution may lose, and one that has few
-        steps for a large instance would only undo what it has found.
-        """
-        if not self._divisible:
-            return 0.0
-        shares = len(self._division.shares) if self._division is not None else 1
-        steps = self._expected_steps() / self._cycles
-        enough = WARM_STEPS * self._instance.size / shares
-        return 1.0 - min(1.0, max(steps / enough, LEAST_WARMTH)) / shares
-
-    def _expected_steps(self) -> float:
-        """The steps of the fastest search in the whole budget; 0 as long as it is unknown."""
-        if self._budget.steps is not None:
-            return float(self._budget.steps)
-        used, fastest = self._used(), max(member.steps for member in self._members)
-        return fastest / used if used > KNOWN_SHARE else 0.0
-
     def _order(self, member: _Member) -> Order:
         """The next leg of a search."""
         timed = self._budget.steps is None
@@ -334,16 +313,8 @@ class Team:
         if division is not None:
             kept = (member.share, division.asked, division.seed)
         return Order(
-            steps,
-            until,
-            limit,
-            begin,
-            begin + length,
-            timed,
-            member.go_on_from,
-            self._over(),
-            *kept,
-        )
+            steps, until, limit, begin, begin + length, timed, member.go_on_from, *kept
+        )  # fmt: skip
 
     def _gather(self) -> None:
         """The best of all, in the order of the searches and not of their reports."""

@@ -235,10 +235,9 @@ class Order:
     steps: at most; until: a time of the search's clock at which no step begins any more (its CPU
     clock begins with the search). cpu_seconds: after which the leg counts as endless. begin, end:
     the steps, or with `timed` the times, between which acceptance goes from hot to cold; the steps
-    are those of the whole search. code: of the solution to go on from; empty for its own. over:
-    the share of the way from hot to cold that has been left out before the beginning. share, asked,
-    division: with a code and more than one share asked for, the one that the search keeps to from
-    now on, of those whose borders `division` seeds.
+    are those of the whole search. code: of the solution to go on from; empty for its own. share,
+    asked, division: with a code and more than one share asked for, the one that the search keeps to
+    from now on, of those whose borders `division` seeds.
     """
 
     steps: int
@@ -248,7 +247,6 @@ class Order:
     end: float
     timed: bool
     code: Sequence[int] = ()
-    over: float = 0.0
     share: int = 0
     asked: int = 1
     division: int = 0
@@ -257,7 +255,7 @@ class Order:
         """length: of a code."""
         numbers = (
             self.steps, self.until, self.cpu_seconds, self.begin, self.end, self.timed,
-            self.over, self.share, self.asked, self.division,
+            self.share, self.asked, self.division,
         )  # fmt: skip
         padded = [*self.code, *[-1] * (length - len(self.code))]
         return ORDER.pack(*numbers) + struct.pack(f"<{length}i", *padded)
@@ -279,7 +277,7 @@ class Order:
         return min(1.0, max(0.0, (at - self.begin) / max(self.end - self.begin, 1e-9)))
 
 
-ORDER = struct.Struct("<qdddd?dHHQ")
+ORDER = struct.Struct("<qdddd?HHQ")
 # Steps of the search, steps since its lowest cost fell, its clock, whether a program has failed:
 # the next report says how, and is the last.
 LEG = struct.Struct("<qqd?")

@@ -191,7 +191,6 @@ def _serve(search: Search, problem: Problem, job: SearchJob) -> None:
             order = Order.unpacked(read_exactly(RESULT_FD, Order.size(job.code_length)))
         except EOFError:
             return
-        search.cool(order.over)
         if order.code:
             search.adopt(*_divided(problem, search.instance, order))
         failure = None
