@@ -139,6 +139,22 @@ def test_what_does_not_fit_beside_the_rest_is_left_out():
     assert {tuple(route) for route in split[2][2]} == {tuple(route) for route in joined[2]}
 
 
+def test_the_parent_joins_without_rules(monkeypatch):
+    """They hold all distances as tuples: to make them takes seconds for thousands of customers."""
+    [instance] = CVRP.sample(60, 1, 1)
+    routes = CVRP.construct(instance)
+    code = CVRP.rules(instance).encode(routes)
+
+    def rules(self, instance):
+        raise AssertionError
+
+    monkeypatch.setattr(type(CVRP), "rules", rules)
+    assert CVRP.encode(instance, routes) == code
+    division = divide(CVRP, instance, 0.0, code, 2, 5)
+    found = join(CVRP, instance, division, [(0.0, code, routes)] * len(division.shares))
+    assert sorted(found[2]) == sorted(routes)
+
+
 def test_solutions_that_cannot_be_divided():
     [instance] = CVRP.sample(9, 1, 0)
     whole = replace(instance, capacity=10_000)
