@@ -327,7 +327,8 @@ def test_a_search_that_has_ended_leaves_the_next_division():
     routes = CVRP.construct(instance)
     cost, code, _ = made(CVRP, instance, routes)
     team = object.__new__(parallel_search.Team)
-    team._problem, team._instance, team._seed, team._divisions = CVRP, instance, 0, 0
+    team._problem, team._instance, team._seed = CVRP, instance, 0
+    team._cycle, team._mark = 0, 0
     team._most_shares, team._best = 2, (cost, routes, None)
     team._members = [parallel_search._Member(None) for _ in range(3)]
     team._divide(cost, code)

@@ -143,7 +143,6 @@ class Team:
             starts = [self._best[1]] * len(starts)
         self._division: Division | None = None
         self._joined: Found = (math.inf, [], None)
-        self._divisions = 0
         workers, place, matrix = evaluator.hire(instance)
         self._members = [_Member(worker) for worker in workers]
         name = (evaluator.seed, instance.digest)
@@ -262,13 +261,14 @@ class Team:
 
     def _divide(self, cost: float, code: list[int]) -> None:
         """Let all searches go on from a solution, each within a share of it if there are any."""
-        division, count, self._division = None, self._shares(), None
-        seed = derive("division", self._seed, self._instance.digest, self._divisions)
-        if count > 1:
-            division = divide(self._problem, self._instance, cost, code, count, seed)
-        self._divisions += 1
+        self._division = None
         for member in self._members:
             member.share = -1
+        count = self._shares()
+        if count < 2:
+            return
+        seed = derive("division", self._seed, self._instance.digest, self._cycle, self._mark)
+        division = divide(self._problem, self._instance, cost, code, count, seed)
         if division is None:
             return
         for k, member in enumerate(self._active()):
@@ -285,8 +285,10 @@ class Team:
             if member.share >= 0 and member.best[0] < made[member.share][0]:
                 made[member.share], names[member.share] = (*member.best, member.solution), k
         lowest = min(range(len(made)), key=lambda share: made[share][0])
-        joined = join(self._problem, self._instance, division, made)
         self._joined = made[lowest]
+        if names[lowest] < 0:
+            return  # none has gained
+        joined = join(self._problem, self._instance, division, made)
         if joined is not None and joined[0] < self._joined[0]:
             self._joined = joined
         if self._joined[0] < self._best[0]:
