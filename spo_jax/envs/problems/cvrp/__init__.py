@@ -4,7 +4,6 @@ Workers import this module: keep its imports light.
 """
 
 import math
-import random
 from collections.abc import Mapping, Sequence
 from itertools import chain
 from pathlib import Path
@@ -21,16 +20,14 @@ from spo_jax.envs.problem import (
     Baseline,
     Infeasible,
     Instance,
-    Part,
-    Problem,
     decoded,
 )
 from spo_jax.envs.problems.cvrp import parts
 from spo_jax.envs.problems.cvrp.files import cvrplib, tables
 from spo_jax.envs.problems.cvrp.limits import limits_of, require_lone, told
+from spo_jax.envs.problems.cvrp.parts import RoutingProblem
 from spo_jax.envs.problems.cvrp.rules import CVRPRules, Routes, require_start
 from spo_jax.envs.problems.tsp.files.weights import euclidean
-from spo_jax.envs.rules import encoded
 from spo_jax.errors import InputError
 from spo_jax.program import Argument, Interface, Program, Role
 from spo_jax.seeding import numpy_rng
@@ -41,7 +38,7 @@ if TYPE_CHECKING:
 _HERE = Path(__file__).parent
 
 
-class CVRP(Problem):
+class CVRP(RoutingProblem):
     """The parent's half; see `spo_jax.envs.problem.Problem`."""
 
     name = "cvrp"
@@ -53,7 +50,6 @@ class CVRP(Problem):
         ),
         "current_routes",
     )
-    unit = "customers"
     cpu_seconds = 30.0
     suffixes = (".vrp",)
     tables = (".csv",)
@@ -62,7 +58,6 @@ class CVRP(Problem):
     pair = str(_HERE / "pair.py")
     simple = str(_HERE / "simple.py")
     first = str(_HERE / "first.py")
-    whole, region = 300, 150
     acceptances = ("record-to-record", "annealing")
     directed = True
     solution_suffix = ".sol"
@@ -158,17 +153,11 @@ class CVRP(Problem):
             raise Infeasible(wrong)
         return routes
 
-    def encode(self, instance: Instance, solution: Routes) -> list[int]:
-        return encoded(solution)
-
     def write(
         self, path: str | Path, instance: Instance, solution: Sequence[Sequence[int]]
     ) -> None:
         """A CVRPLIB .sol file."""
         cvrplib.write_solution(path, instance, solution)
-
-    def walks(self, instance: Instance, solution: Sequence[Sequence[int]]) -> list[list[int]]:
-        return [[0, *route, 0] for route in solution if len(route)]
 
     def classical_destroys(self) -> tuple[Program, ...]:
         from spo_jax.envs.problems.cvrp.classical import CVRP_DESTROYS
@@ -184,24 +173,6 @@ class CVRP(Problem):
 
     def trivial(self, instance: Instance) -> Routes | None:
         return cvrplib.best_of_all(instance) if instance.size < 3 else None
-
-    def part(
-        self,
-        instance: Instance,
-        solution: Routes,
-        center: int,
-        size: int,
-        within: Sequence[int] | None = None,
-    ) -> Part:
-        return parts.part(instance, solution, center, size, within)
-
-    def shares(
-        self, instance: Instance, solution: Routes, count: int, luck: random.Random
-    ) -> list[list[int]]:
-        return parts.shares(instance, solution, count, luck)
-
-    def joined(self, shares: Sequence[Sequence[int]], solutions: Sequence[Routes]) -> Routes:
-        return parts.joined(shares, solutions)
 
     def lower_bound(self, instance: Instance) -> float:
         return cvrplib.lower_bound(instance)

@@ -12,9 +12,10 @@ from itertools import chain
 
 import numpy as np
 
-from spo_jax.envs.problem import Instance, Part
+from spo_jax.envs.problem import Instance, Part, Problem
 from spo_jax.envs.problems.cvrp.limits import limits_of
 from spo_jax.envs.problems.cvrp.rules import CVRPRules, Routes
+from spo_jax.envs.rules import encoded
 
 SWEEPS = 20  # of the local search of a start, at most
 MOST_PAIRED, PAIRED = 1000, 100  # of more customers only the savings with so many nearest count
@@ -149,3 +150,34 @@ def joined(shares: Sequence[Sequence[int]], solutions: Sequence[Routes]) -> Rout
         share = set(items)
         found += [route for route in routes if route and route[0] - 1 in share]
     return found
+
+
+class RoutingProblem(Problem):
+    """What problems have in common whose solutions are routes of customers."""
+
+    unit = "customers"
+    whole, region = 300, 150
+
+    def encode(self, instance: Instance, solution: Routes) -> list[int]:
+        return encoded(solution)
+
+    def walks(self, instance: Instance, solution: Sequence[Sequence[int]]) -> list[list[int]]:
+        return [[0, *route, 0] for route in solution if len(route)]
+
+    def part(
+        self,
+        instance: Instance,
+        solution: Routes,
+        center: int,
+        size: int,
+        within: Sequence[int] | None = None,
+    ) -> Part:
+        return part(instance, solution, center, size, within)
+
+    def shares(
+        self, instance: Instance, solution: Routes, count: int, luck: random.Random
+    ) -> list[list[int]]:
+        return shares(instance, solution, count, luck)
+
+    def joined(self, shares: Sequence[Sequence[int]], solutions: Sequence[Routes]) -> Routes:
+        return joined(shares, solutions)

@@ -4,7 +4,6 @@ Workers import this module: keep its imports light.
 """
 
 import math
-import random
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -14,15 +13,14 @@ import numpy as np
 
 from spo_jax.envs.files.reading import Reading
 from spo_jax.envs.kits import kit_texts
-from spo_jax.envs.problem import DIST, OR_TOOLS, Baseline, Instance, Part, Problem
-from spo_jax.envs.problems.cvrp import parts
+from spo_jax.envs.problem import DIST, OR_TOOLS, Baseline, Instance
 from spo_jax.envs.problems.cvrp.files.cvrplib import lower_bound, routes_cost
+from spo_jax.envs.problems.cvrp.parts import RoutingProblem
 from spo_jax.envs.problems.cvrp.rules import Routes
 from spo_jax.envs.problems.tsp.files.weights import euclidean
 from spo_jax.envs.problems.vrptw.baselines.exact import MOST, best_routes
 from spo_jax.envs.problems.vrptw.files import solomon, vrplib
 from spo_jax.envs.problems.vrptw.rules import TIMES, VRPTWRules, require_both_ways, require_times
-from spo_jax.envs.rules import encoded
 from spo_jax.errors import InputError
 from spo_jax.program import Argument, Interface, Program, Role
 from spo_jax.seeding import numpy_rng
@@ -34,7 +32,7 @@ _HERE = Path(__file__).parent
 HORIZON, SERVICE, WIDTHS = 3.0, 0.1, (0.2, 1.0)  # of sampled instances
 
 
-class VRPTW(Problem):
+class VRPTW(RoutingProblem):
     """The parent's half; see `spo_jax.envs.problem.Problem`."""
 
     name = "vrptw"
@@ -49,14 +47,12 @@ class VRPTW(Problem):
         ),
         "current_routes",
     )
-    unit = "customers"
     cpu_seconds = 30.0
     suffixes = (".txt", ".vrp")
     reading = ("distances",)
     kit = f"{__name__}.kit"
     pair = str(_HERE / "pair.py")
     simple = str(_HERE / "simple.py")
-    whole, region = 300, 150
     solution_suffix = ".sol"
     baselines = MappingProxyType(
         {
@@ -121,9 +117,6 @@ class VRPTW(Problem):
 
         return pricing.costs(instances, codes, whose)
 
-    def encode(self, instance: Instance, solution: Routes) -> list[int]:
-        return encoded(solution)
-
     def write(
         self, path: str | Path, instance: Instance, solution: Sequence[Sequence[int]]
     ) -> None:
@@ -134,9 +127,6 @@ class VRPTW(Problem):
         """A CVRPLIB .sol file. Raises InputError."""
         return solomon.read_solution(path, instance)
 
-    def walks(self, instance: Instance, solution: Sequence[Sequence[int]]) -> list[list[int]]:
-        return [[0, *route, 0] for route in solution if len(route)]
-
     def construct(self, instance: Instance, until: float = math.inf) -> Routes:
         """The shortest routes of Solomon's insertion I1."""
         from spo_jax.envs.problems.vrptw.baselines.heuristics import insertion_i1
@@ -146,24 +136,6 @@ class VRPTW(Problem):
 
     def trivial(self, instance: Instance) -> Routes | None:
         return best_routes(instance) if instance.size <= MOST else None
-
-    def part(
-        self,
-        instance: Instance,
-        solution: Routes,
-        center: int,
-        size: int,
-        within: Sequence[int] | None = None,
-    ) -> Part:
-        return parts.part(instance, solution, center, size, within)
-
-    def shares(
-        self, instance: Instance, solution: Routes, count: int, luck: random.Random
-    ) -> list[list[int]]:
-        return parts.shares(instance, solution, count, luck)
-
-    def joined(self, shares: Sequence[Sequence[int]], solutions: Sequence[Routes]) -> Routes:
-        return parts.joined(shares, solutions)
 
     def lower_bound(self, instance: Instance) -> float:
         return lower_bound(instance)
