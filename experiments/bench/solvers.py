@@ -1,46 +1,92 @@
-"""The shipped pairs against our ALNS, OR-Tools, PyVRP and LKH: gaps by group for equal time.
+"""The shipped pairs against our ALNS, OR-Tools, PyVRP, VROOM and LKH: gaps by group for equal time.
 
-    SPO_DATA=FOLDER python experiments/bench/solvers.py --seconds 10 --count 2 --workers 2
-    python experiments/bench/solvers.py --groups tsp-100 cvrp-100 --seconds 1 10 60
+    SPO_DATA=FOLDER python experiments/bench/solvers.py --seconds 1 10 --count 4 --seeds 3
+    python experiments/bench/solvers.py --groups tsp-100 cvrp-100 --seconds 1 10 60 --workers 2
 
 Each group and time is one `spo compare`, whose folder lies in --out with all solutions, tables and
-curves; a comparison that is there is not made again. Uniform instances are those of seed 2026, of
-which references ship up to 500 nodes and 200 customers; beyond, gaps are to the best found. X is
-CVRPLIB's, --count of it spread over the sizes. Needs the solvers extra, and a quiet machine.
+curves; a comparison that is there is not made again, so several commands with groups of their own
+may share --out, and one more prints the whole table. Uniform instances are those of seed 2026;
+where no reference ships, gaps are to the best found. `cvrp-limits` are CVRPs of 100 customers whose
+routes may be as long as 2.2 times the way to the farthest customer. Of CVRPLIB, `A-B-P` spreads
+--count files over the sizes of the three sets, `X-1`, `X-2` and `X-3` over the thirds of X.
 
-With --workers W each method has W cores: ours searches on all of them, the others, which use one
-thread, run once on each with other seeds, and the best counts (OR-Tools draws nothing and runs
-once).
+Needs the solvers extra (VROOM: pyvroom, otherwise its column says nothing) and a quiet machine.
+Seconds are wall-clock time on cores that the method has for itself. With --workers W each method
+has W cores: ours searches on all of them, the others, which use one thread, run once on each with
+other seeds, and the best counts (OR-Tools and VROOM draw nothing and run once).
 """
 
 import argparse
+import importlib.util
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from spo_jax import compare
 from spo_jax.envs.files.textfiles import write_atomically
+from spo_jax.envs.problem import Instance
+from spo_jax.envs.problems import get_problem
 from spo_jax.errors import InputError
 
 SEED = 2026
-SIZES = {"tsp": (100, 200, 500, 1000), "cvrp": (100, 200, 500)}
-AGAINST = {"tsp": ("alns", "or-tools", "lkh"), "cvrp": ("alns", "or-tools", "pyvrp")}
-GROUPS = (*(f"{problem}-{size}" for problem, sizes in SIZES.items() for size in sizes), "X")
+LONGEST_ROUTE = 2.2  # times the distance of the farthest customer from the depot
+VROOM = "vroom_solver:vroom"
+LKH_NODES = 1000  # beyond, LKH cannot be stopped in reasonable time
+NAMES = {VROOM: "vroom"}
 
 
-def instances(group: str, count: int) -> tuple[str, list[str]]:
-    """The problem of a group and what `compare` reads. Raises InputError."""
-    if group != "X":
-        problem, _, size = group.partition("-")
-        return problem, [f"uniform:{size}x{count}@{SEED}"]
-    folder = Path(os.environ.get("SPO_DATA", ".")) / "cvrplib" / "X"
-    files = sorted(folder.glob("X-*.vrp"))
-    if len(files) < count:
-        raise InputError(f"{folder} has {len(files)} instances: set SPO_DATA")
-    by_size = sorted(files, key=lambda path: int(path.stem.split("-")[1][1:]))
-    return "cvrp", [str(by_size[(2 * k + 1) * len(files) // (2 * count)]) for k in range(count)]
+def uniform(problem: str, size: int, count: int) -> list[str]:
+    return [f"uniform:{size}x{count}@{SEED}"]
+
+
+def limited(size: int, count: int) -> list[Instance]:
+    """CVRPs whose routes have a longest length."""
+    found = []
+    for each in get_problem("cvrp").sample(size, count, SEED):
+        limits = {
+            "max_distance": LONGEST_ROUTE * float(each.dist[0].max()),
+            "max_duration": float("inf"),
+            "max_vehicles": len(each.dist),
+            "service": (0.0,) * len(each.dist),
+        }
+        found.append(replace(each, name=f"{each.name}-limit", extra=limits, reference=None))
+    return found
+
+
+def files(sets: Sequence[str], third: int | None, count: int) -> list[str]:
+    """Files of CVRPLIB's sets, spread over the sizes of all or of a third. Raises InputError."""
+    folder = Path(os.environ.get("SPO_DATA", ".")) / "cvrplib"
+    found = [path for each in sets for path in folder.glob(f"{each}/{each}-*.vrp")]
+    found.sort(key=lambda path: (int(path.stem.split("-")[1][1:]), path.stem))
+    if third is not None:
+        found = found[third * len(found) // 3 : (third + 1) * len(found) // 3]
+    if len(found) < count:
+        raise InputError(f"{folder} has {len(found)} instances of a group: set SPO_DATA")
+    return [str(found[(2 * k + 1) * len(found) // (2 * count)]) for k in range(count)]
+
+
+Group = Callable[[int], Sequence[str | Instance]]
+GROUPS: dict[str, tuple[str, Group]] = {
+    **{f"tsp-{n}": ("tsp", partial(uniform, "tsp", n)) for n in (100, 200, 500, 1000, 2000, 5000)},
+    **{f"cvrp-{n}": ("cvrp", partial(uniform, "cvrp", n)) for n in (100, 200, 500, 1000)},
+    "cvrp-limits": ("cvrp", partial(limited, 100)),
+    "A-B-P": ("cvrp", partial(files, "ABP", None)),
+    **{f"X-{k + 1}": ("cvrp", partial(files, "X", k)) for k in range(3)},
+    **{f"vrptw-{n}": ("vrptw", partial(uniform, "vrptw", n)) for n in (25, 100, 200, 1000)},
+}
+
+
+def against(group: str) -> list[str]:
+    """What a group is compared with."""
+    problem, size = GROUPS[group][0], group.rpartition("-")[2]
+    if problem == "tsp":
+        return ["alns", "or-tools", *(["lkh"] if int(size) <= LKH_NODES else [])]
+    vroom = [VROOM] if importlib.util.find_spec("vroom") else []
+    return ["alns", "or-tools", "pyvrp", *vroom]
 
 
 def measured(group: str, seconds: float, args: argparse.Namespace) -> dict[str, Any]:
@@ -48,10 +94,10 @@ def measured(group: str, seconds: float, args: argparse.Namespace) -> dict[str, 
     out = Path(args.out) / f"{group}-{seconds:g}s-{args.workers}w-{args.count}x{args.seeds}"
     record = out / "table.json"
     if not record.exists() or json.loads(record.read_text())["stopped"]:
-        problem, on = instances(group, args.count)
+        problem, instances = GROUPS[group]
         found = compare(
-            on, problem=problem, against=AGAINST[problem], seconds=seconds, seeds=args.seeds,
-            workers=args.workers, out=out,
+            instances(args.count), problem=problem, against=against(group), seconds=seconds,
+            seeds=args.seeds, workers=args.workers, out=out,
         )  # fmt: skip
         if found.stop is not None:
             raise found.stop
@@ -61,8 +107,10 @@ def measured(group: str, seconds: float, args: argparse.Namespace) -> dict[str, 
 
 def table(records: Sequence[tuple[str, float, dict[str, Any]]]) -> str:
     """A row for each group and time: mean gap of each method, and what its longest took."""
-    methods = ["pair", *dict.fromkeys(each for names in AGAINST.values() for each in names)]
-    lines = [f"| gap % | s | {' | '.join(methods)} |", f"|---|---:|{'---:|' * len(methods)}"]
+    found = {each["method"]: None for *_, record in records for each in record["summary"]}
+    methods = ["pair", *(each for each in found if each != "pair")]
+    shown = [NAMES.get(each, each) for each in methods]
+    lines = [f"| gap % | s | {' | '.join(shown)} |", f"|---|---:|{'---:|' * len(methods)}"]
     for group, seconds, record in records:
         summary = {each["method"]: each for each in record["summary"]}
         cells = []
