@@ -22,6 +22,8 @@ JOBS ?= 2
 NATIVE := $(wildcard spo_jax/envs/problems/*.h spo_jax/envs/problems/*/kit/*.[ch])
 PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest
 SIDE_BY_SIDE := -n $(JOBS) --dist loadfile --no-loadscope-reorder
+# What test-on runs; all by default.
+TESTS ?=
 LIVE ?= "vllm and not slow"
 INSTANT := "not long and not slow and not vllm"
 
@@ -37,7 +39,7 @@ test: $(VENV)/.installed-test lint types
 test-on:
 	$(MAKE) VENV=$(OTHER) $(OTHER)/.installed-other
 	SPO_WITHOUT_ORACLES=1 OPENBLAS_NUM_THREADS=1 $(OTHER)/bin/python -m pytest $(SIDE_BY_SIDE) \
-	  -m $(INSTANT)
+	  -m $(INSTANT) $(TESTS)
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .

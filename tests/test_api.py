@@ -451,6 +451,7 @@ def test_wrong_kinds_are_one_sentence(run: spo_jax.Run, tmp_path: Path) -> None:
         spo_jax.solve(instance, run, steps=5)
 
 
+@pytest.mark.long
 def test_errors_name_arguments_and_not_options(run: spo_jax.Run, tmp_path: Path) -> None:
     slow = "def destroy(a, b, c, d):\n    while True:\n        pass\n"
     assert run.best is not None

@@ -295,6 +295,7 @@ def finished(tmp_path_factory) -> Path:
     return path
 
 
+@pytest.mark.long
 def test_runs_are_not_overwritten_and_not_resumed_as_others(finished, refused):
     run = str(finished)
     before = listing(finished)
@@ -443,6 +444,7 @@ def test_no_permission_is_one_sentence(folder, refused):
     assert "permission" in refused(*SOLVE, "--out", "locked/a.tour")
 
 
+@pytest.mark.long
 def test_a_failure_half_way_leaves_no_file(folder, monkeypatch, capsys):
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device", "x.part")
@@ -520,6 +522,7 @@ def test_rounding_is_reported_and_can_be_turned_off(folder, capsys, refused):
     assert "take no --capacity" in refused(*SOLVE, "--capacity", "5")
 
 
+@pytest.mark.long
 def test_tables_are_solved_and_written_in_every_form(folder, capsys, refused):
     rows = [f"c{k},{40 + k},{k * k % 7},{k}" for k in range(10)]
     Path("towns.csv").write_text("\n".join(["name,lat,lon,demand", *rows]))
@@ -538,6 +541,7 @@ def test_tables_are_solved_and_written_in_every_form(folder, capsys, refused):
     assert "input" in refused(*SOLVE, "--json", "ten.tsp", "--force")
 
 
+@pytest.mark.long
 def test_solve_without_a_pair_and_from_a_file(folder, capsys):
     """The pair that ships; then two pairs, from what that found, which nothing is better than."""
     assert main(["solve", "ten.tsp", "--steps", "30", "--workers", "1"]) == 0
@@ -575,6 +579,7 @@ def test_solve_cvrp(folder, capsys):
     assert Path("no_capacity.spo.sol").read_text() == Path("four.spo.sol").read_text()
 
 
+@pytest.mark.long
 def test_evaluate_prints_a_table_and_writes_strict_json(folder, capsys):
     argv = [*EVALUATE, "--on", "uniform:10x2@5", "ten.tsp", "--seeds", "2", "--json", "r.json"]
     assert main(argv) == 0
@@ -591,6 +596,7 @@ def test_evaluate_prints_a_table_and_writes_strict_json(folder, capsys):
     assert set(instance["rollouts"][0]) == set(fields.split())
 
 
+@pytest.mark.long
 def test_failures_are_printed(folder, capsys):
     argv = ["evaluate", "wrong.py", "--problem", "tsp", "--on", "ten.tsp", "--steps", "5"]
     assert main(argv) == 1
@@ -599,6 +605,7 @@ def test_failures_are_printed(folder, capsys):
     assert "3 of 3 rollouts failed" in out
 
 
+@pytest.mark.long
 def test_doctor_is_ready_here(folder, capsys):
     assert main(["doctor"]) == 0
     out = capsys.readouterr().out
@@ -609,6 +616,7 @@ def test_doctor_is_ready_here(folder, capsys):
         assert word in out
 
 
+@pytest.mark.long
 def test_doctor_survives_a_broken_jax(folder, tmp_path):
     broken = tmp_path / "broken"
     broken.mkdir()

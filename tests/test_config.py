@@ -260,6 +260,7 @@ def test_dumping_refuses_what_a_run_refuses(argv, tmp_path, capsys, monkeypatch)
     assert not any(tmp_path.iterdir())
 
 
+@pytest.mark.long
 @given(st.text(), st.floats(0, 1e6), st.integers(-(2**63), 2**63 - 1))
 def test_odd_values_survive_the_file(text, diversity, number):
     odd = {"method": "a:b", "method_settings": {text: text, "n": number}, "diversity": diversity}

@@ -35,6 +35,7 @@ def repair(dist, partial_tour, removed_nodes, steps_since_improvement, rng):
 PAIR = Pair(Program.from_source("destroy", DESTROY), Program.from_source("repair", REPAIR))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("acceptance", ["annealing", "record-to-record", "own_parts:Late"])
 @pytest.mark.parametrize("start", ["random", "construction", "own_parts:shuffled"])
 def test_a_rollout_is_the_search_of_solve(acceptance, start):
@@ -86,6 +87,7 @@ def test_beside_a_plain_loop():
         assert [z for _, z in seen] == trace.state == since
 
 
+@pytest.mark.long
 def test_the_same_with_several_workers_and_for_g_lns():
     instances = CVRP.sample(12, 2, 0)
     found = []

@@ -147,6 +147,7 @@ def test_where_weights_begin_anew(carry):
     assert (starts[:, 0] != starts[:, 1]).all()
 
 
+@pytest.mark.long
 def test_the_draws_follow_the_weights():
     """One that always fails has the weight 0.1 + 0.9 / 2 ** n after n draws."""
     crash = "def destroy(dist, tour, z, rng):\n    return 1 / 0\n"

@@ -169,6 +169,7 @@ def test_workers_change_nothing(mine):
         run_baseline(lambda instance, seed: [], TSP, instances, workers=2)
 
 
+@pytest.mark.long
 def test_a_worker_that_ends_first_does_not_come_first(mine):
     method = get_baseline("mine:slower_first", TSP).solve
     instances = TSP.sample(9, 1, 0)
@@ -330,6 +331,7 @@ def test_help_names_all_of_them(capsys):
         assert f" {name}" in out.replace("- ", "-"), name
 
 
+@pytest.mark.long
 def test_the_command_runs_in_workers_of_its_own(mine):
     """As a person starts it: the workers import the user's module and not the command."""
     argv = ["baseline", "mine:sweep", "--problem", "tsp", "--on", "uniform:9x2"]

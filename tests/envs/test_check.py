@@ -34,6 +34,7 @@ def test_a_whole_problem(capsys):
     assert {name for name, (mark, _) in rows.items() if mark == "-"} == {"construct", "draw"}
 
 
+@pytest.mark.long
 def test_what_a_bare_problem_lacks_and_what_that_is_for(capsys):
     code, rows, _ = checked(capsys, "third_problem:PathProblem", "--size", "8")
     assert code == 0
@@ -65,6 +66,7 @@ def test_routes_and_shapes_of_ones_own(capsys, tmp_path):
         assert rows["write"][1].endswith("implement read_solution")
 
 
+@pytest.mark.long
 def test_costs_below_0_may_be_a_profit(capsys):
     _, rows, _ = checked(capsys, "knapsack:Debts")
     assert rows["rules"][1].endswith("say maximise = True and leave out the minus")

@@ -86,6 +86,7 @@ def test_an_answer_of_another_length_is_refused(done: list[Done], data: st.DataO
             unpack(wrong, JOBS.get)
 
 
+@pytest.mark.long
 @given(answers(), st.data())
 def test_any_other_bytes_are_refused_or_lawful(done: list[Done], data: st.DataObject) -> None:
     """What is taken for lawful is what a worker could have said of these jobs."""

@@ -396,6 +396,7 @@ def test_gaps_and_intervals(mine):
     assert any(BEST_HERE in line and "uniform-8-0@1" in line for line in notes(found))
 
 
+@pytest.mark.long
 def test_what_draws_nothing_runs_once(mine):
     found = compared(["nearest-neighbor", "mine:forward"], [tsp()], seeds=3)
     assert [(each.method.name, each.seed) for each in found.attempts] == [

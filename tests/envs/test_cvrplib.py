@@ -53,6 +53,7 @@ def instance_file(folder, text=SMALL, name="small.vrp"):
 # --- the real files -----------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_every_instance_parses_and_every_solution_has_the_recorded_cost(spo_data):
     folder = spo_data / "cvrplib"
     index = json.loads((folder / "index.json").read_text())

@@ -219,6 +219,7 @@ def test_starts_with_as_few_vehicles_as_can_be(seed: int) -> None:
     assert keeps(few, CVRP.construct(few))
 
 
+@pytest.mark.long
 def test_no_start_with_few_vehicles_is_one_sentence() -> None:
     given = drawn(3)
     tight = Instance("cvrp", "tight", 5, given.coords, given.dist, np.array([0, 4, 4, 4, 4, 4]), 6,

@@ -107,6 +107,7 @@ def test_evaluate_tells_values_and_how_far_they_are_below_the_best(tmp_path):
     assert group.summary.mean_cost > 0
 
 
+@pytest.mark.long
 def test_the_three_acceptances_differ():
     """Of a minimised profit the thresholds were below 0, and each of them was `improving`."""
     for name in (BAG, DEBT):
@@ -137,7 +138,7 @@ def test_solve_tells_news_and_results_as_values():
     assert news[-1].cost == found.cost
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_compare_ranks_by_value():
     problem = get_problem(BAG)
     instances = problem.sample(14, 2, 1)
@@ -197,6 +198,7 @@ def test_references_are_values_and_no_solution_is_above_the_bound(tmp_path):
         with_row(above)
 
 
+@pytest.mark.long
 def test_a_better_solution_in_a_file_is_kept(tmp_path, capsys):
     (tmp_path / "a.knapsack").write_text("12 0")
     out = tmp_path / "a.json"
@@ -252,7 +254,7 @@ def test_rules_and_problems_keep_the_users_sense():
     assert debts.minimised(instance, [0]) == debts.cost(instance, [0]) < 0
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_discovery_and_its_report(tmp_path, capsys):
     command = ["discover", BAG, "--preset", "smoke", "--generator", "grammar", "--rounds", "2",
                "--size", "12", "--out", str(tmp_path / "run"), "--report"]  # fmt: skip

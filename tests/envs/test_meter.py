@@ -188,7 +188,7 @@ def test_a_costly_program_gets_fewer_steps() -> None:
     assert 30_000 / 2400 < steps[1] <= 30_000 / 2000 + 1
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_lawful_programs_are_the_same_when_counted() -> None:
     """Whatever they are made of, and in a process of their own as in a shared one."""
     for problem in map(get_problem, ("tsp", "cvrp")):

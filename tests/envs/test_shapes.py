@@ -68,7 +68,7 @@ def test_a_step_tells_what_the_worker_had(name):
 CONTRACT = "Each job needs an agent. $state_input $adaptation"
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_a_run_and_its_report(name, tmp_path):
     class Writer(Generator):

@@ -206,6 +206,7 @@ def divisions(monkeypatch):
     return seen
 
 
+@pytest.mark.long
 @ROUTING
 def test_two_searches_divide_an_instance(problem, monkeypatch):
     """The same seed and workers give the same result, which both have made."""
@@ -280,6 +281,7 @@ def destroy(dist, demands, capacity, routes, steps, rng):
     assert found.cost == CVRP.cost(instance, found.solution) <= found.initial_cost
 
 
+@pytest.mark.long
 def test_a_search_that_ends_leaves_what_it_made():
     """The programs fail once in 500 steps: the other searches go on, the last one undivided."""
     destroy = """

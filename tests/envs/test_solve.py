@@ -299,6 +299,7 @@ def test_the_same_seed_and_workers_give_the_same_result(problem, region):
     assert one.cost == problem.cost(instance, one.solution)
 
 
+@pytest.mark.long
 def test_searches_of_the_cvrp_accept_by_turns(monkeypatch):
     seen, submit = [], Worker.submit
 
@@ -316,6 +317,7 @@ def test_searches_of_the_cvrp_accept_by_turns(monkeypatch):
     assert seen[3:] == ["improving", "improving"]
 
 
+@pytest.mark.long
 def test_a_search_that_has_cooled_down_is_restarted():
     [instance] = TSP.sample(10, 1, 6)
     found = solve(instance, pair_of(), TSP, steps=6100, workers=2)

@@ -141,6 +141,7 @@ def repair(dist, partial_tour, removed_nodes, search_state, rng):
 PAIR = Pair(Program.from_source("destroy", DESTROY), Program.from_source("repair", REPAIR))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("acceptance", ["improving", "record-to-record"])
 def test_the_same_in_rollouts_and_in_solve_for_any_workers(acceptance):
     instances = TSP.sample(12, 2, 3)

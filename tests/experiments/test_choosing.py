@@ -43,6 +43,7 @@ def test_variances_are_found_again() -> None:
     assert choosing.variances(by_hand) == pytest.approx((np.sqrt(8), 0))
 
 
+@pytest.mark.long
 def test_without_noise_the_best_of_what_is_seen_wins() -> None:
     true, measured = choosing.expected(1.0, 0.0, 50)
     assert np.array_equal(true, measured)

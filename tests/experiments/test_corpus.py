@@ -122,6 +122,7 @@ def test_costly_programs_are_rare(examples: list[corpus.Example]) -> None:
     assert not costly("cvrp", "repair", {"retry": "once"})
 
 
+@pytest.mark.long
 def test_rewritten_programs_do_what_they_did() -> None:
     """Pairs of rewritten programs walk through the very same solutions."""
     for problem in PROBLEMS:

@@ -26,6 +26,7 @@ def run(monkeypatch, *arguments):
     return divergence.main()
 
 
+@pytest.mark.long
 def test_it_is_the_divergence_of_whole_distributions(tmp_path):
     folder = speaker.write(tmp_path, ("full_attention",))
     config = Settings.make(
@@ -70,7 +71,7 @@ def test_it_is_the_divergence_of_whole_distributions(tmp_path):
     assert found[2] == pytest.approx(square**0.5, rel=1e-4)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_run_that_learned_has_moved(tmp_path, monkeypatch, capsys):
     path = tmp_path / "run"
     spo_jax.discover(
@@ -91,12 +92,14 @@ def test_a_run_that_learned_has_moved(tmp_path, monkeypatch, capsys):
     assert run(monkeypatch, path, "--answers", "0") == 2
 
 
+@pytest.mark.long
 def test_a_run_without_adapters_is_refused(grammar_run, monkeypatch, capsys):
     assert run(monkeypatch, grammar_run) == 2
     assert "has no adapters" in capsys.readouterr().err
     assert not (grammar_run / "checkpoints").exists()
 
 
+@pytest.mark.long
 def test_a_run_that_goes_on_is_left_alone(grammar_run, monkeypatch, capsys):
     """Opening the checkpoints of a run would delete the one that is being written."""
     half_written = grammar_run / "checkpoints" / "1" / "arrays"
@@ -108,6 +111,7 @@ def test_a_run_that_goes_on_is_left_alone(grammar_run, monkeypatch, capsys):
     assert half_written.exists()
 
 
+@pytest.mark.long
 def test_a_checkpoint_of_a_round_that_was_not_committed_is_none(grammar_run):
     numbers = SimpleNamespace(numbers=lambda: (1, 2))
     (grammar_run / "checkpoints").mkdir()

@@ -54,6 +54,7 @@ def run(instances, context, **more):
     return evaluated.evaluate_pair(PAIR, Settings(), context, instances, **more)
 
 
+@pytest.mark.long
 def test_a_pair_is_rolled_out_once(instances, context, monkeypatch):
     found = run(instances, context)
     with LocalEvaluator(TSP) as evaluator:
@@ -104,6 +105,7 @@ def test_baselines_have_curves_where_they_search(instances, context):
         np.testing.assert_allclose(alns.best_cost[i, s], own.best_cost)
 
 
+@pytest.mark.long
 def test_failures_are_kept_and_our_own_faults_are_not(instances, context, monkeypatch):
     real = LocalEvaluator.run
 
@@ -159,6 +161,7 @@ def insert_back(x, removed, problem_data):
 """
 
 
+@pytest.mark.long
 def test_released_operators_have_new_weights_for_each_instance_and_seed(
     instances, context, tmp_path
 ):

@@ -242,6 +242,7 @@ def rows(path):
         return list(csv.DictReader(file))
 
 
+@pytest.mark.long
 def test_rounds_are_read_as_they_were(run):
     table = dump(run)
     valid = [row for row in table["pairs"] if row[3] == "response" and row[4] == "ok"]

@@ -90,7 +90,7 @@ def test_whatever_a_novice_edits_stays_a_program_of_the_grammar(
             assert not re.search(r"\$", grammar.render(child)[1])
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_model_of_that_name_writes_valid_first_drafts_without_skill() -> None:
     """All but few: of 32 drafts for two problems, two roles."""
     prompts = []

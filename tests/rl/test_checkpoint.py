@@ -547,6 +547,7 @@ def damage_bit(path):
     path.write_bytes(content)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("damage", [damage_cut, damage_bit, Path.unlink])
 def test_damage_to_any_file_is_reported(saved, tmp_path, damage, capfd):
     files = [path for path in sorted((saved / "4").rglob("*")) if path.is_file()]

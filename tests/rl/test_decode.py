@@ -82,7 +82,7 @@ def assert_near(logits, expected):
     np.testing.assert_allclose(logits[LEFT], expected[LEFT], atol=1e-4)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_decoding_equals_a_prefill_over_200_steps(prompts, forced, logits):
     model = tiny.pair()[1]
     assert_near(logits, jax.jit(model.__call__)(*whole(prompts, forced)))

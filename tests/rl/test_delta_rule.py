@@ -101,6 +101,7 @@ CASES = [(1, 2, False), (63, 1, False), (64, 3, False), (65, 2, False), (130, 2,
 HARD = [(64, 2, True), (130, 2, True)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("length", "rep", "hard"), CASES + HARD)
 def test_chunks_are_the_loop(length: int, rep: int, hard: bool) -> None:
     for got, want in zip(
@@ -132,6 +133,7 @@ def test_the_size_of_a_chunk_does_not_matter(chunk: int) -> None:
     np.testing.assert_allclose(end, looped(65)[0][1], atol=4e-6)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("length", "rep", "hard"), [CASES[1], CASES[4], HARD[1]])
 def test_gradients_are_those_of_torch_through_the_loop(length: int, rep: int, hard: bool) -> None:
     def loss(*arrays: jax.Array) -> jax.Array:
@@ -228,6 +230,7 @@ def test_the_rule_is_exact_on_a_card(form: Any, length: int, rep: int, hard: boo
         np.testing.assert_allclose(got, want, atol=4e-6)
 
 
+@pytest.mark.long
 def test_what_the_emulation_does_to_products_at_default_precision() -> None:
     """One product, in a loop and in its gradient, and a chunk whose precision was left open."""
     fine = np.float32(1 + 2**-12)

@@ -176,7 +176,7 @@ def test_the_gradient_is_that_of_the_plain_formula(share: bool) -> None:
     assert value.mean() == pytest.approx(float(want), rel=1e-4)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_reference_is_the_base_whatever_the_adapter() -> None:
     """A new adapter has no effect, so all log-ratios are 0 and the loss is log 2."""
     trainer = make()
@@ -238,6 +238,7 @@ def outcome(count: int) -> dpo.PairOutcome:
     return dpo.PairOutcome(*(jnp.zeros(count) for _ in range(3)))
 
 
+@pytest.mark.long
 def test_an_epoch_sees_each_pair_once(monkeypatch: pytest.MonkeyPatch) -> None:
     trainer, seen = make(DpoConfig(epochs=2, batch=2)), []
 

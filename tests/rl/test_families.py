@@ -248,6 +248,7 @@ def drawn(lora: LoraConfig, config: QwenConfig) -> Adapter:
     return jax.tree.map(lambda x: jnp.asarray(0.1 * rng.standard_normal(x.shape), x.dtype), empty)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("family", DENSE)
 def test_an_export_in_peft(family: str, tmp_path: Path, recwarn: pytest.WarningsRecorder) -> None:
     """Attached and merged, without a key mapping; and back to the same adapter."""
@@ -337,7 +338,7 @@ def test_greedy_text_is_that_of_transformers(family: str) -> None:
             assert one.tokens.tolist() == want.tolist()
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("family", DENSE)
 def test_updates_make_the_better_answer_likelier(family: str, tmp_path: Path) -> None:
     """Three steps of GRPO on two answers, through a run's policy; the base stays as it was."""

@@ -218,6 +218,7 @@ def test_a_wrong_sampler_is_corrected_as_by_trl(mode: str) -> None:
     np.testing.assert_allclose(outcome.value, advantage, rtol=1e-6)  # the ratio stays 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("level", "ratio"), [("token", grpo.token), ("sequence", grpo.length_normalised)]
 )

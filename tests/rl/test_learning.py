@@ -151,7 +151,7 @@ def test_without_a_pair_that_is_good_enough_evotune_does_not_train() -> None:
     assert metrics["threshold"] == pytest.approx(3.4)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_evotune_trains_anew_on_what_it_gathered(folder: Path, tmp_path: Path) -> None:
     """Twelve rounds: a training in every second one, from a new adapter each time."""
     config = settings(folder, "evotune", epochs=1, percentile=20)

@@ -22,7 +22,7 @@ def two() -> tuple[TokenGroup, list[np.ndarray]]:
     return replace(group, credits=CREDITS), [group.prompt, other.prompt]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [False, True])
 def test_each_sample_moves_the_policy_after_its_own_prompt(share: bool) -> None:
     """eq:grpo by hand: the sum over samples of A_i / 2 grad log pi(y_i | x_i), A = (0.5, -0.5)."""

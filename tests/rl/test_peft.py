@@ -122,7 +122,7 @@ def test_logits_and_gradients_of_every_target_are_those_of_peft(
     assert {target for _, target, _ in compared} == set(TARGETS)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_fresh_adapter_changes_nothing() -> None:
     _, ours = tiny.pair()
     adapter = init_adapter(jax.random.key(0), LORA, ours.config)
@@ -136,6 +136,7 @@ def test_the_multimodal_class_needs_no_key_mapping(exported: tuple[Path, Adapter
     near(our_logits(exported[1]), tiny.torch_logits(adapted, TOKENS, MASK)[MASK])
 
 
+@pytest.mark.long
 def test_transformers_loads_an_export_by_itself(exported: tuple[Path, Adapter]) -> None:
     theirs = tiny.torch_model()
     theirs.load_adapter(str(exported[0]))

@@ -145,6 +145,7 @@ def test_all_models_but_those_that_ship_write_prose(policy: Policy, config: Sett
         assert not Policy(shipped, policy.model, policy._tokenizer).writes_prose
 
 
+@pytest.mark.long
 def test_parts_are_the_whole_in_batches(policy: Policy) -> None:
     parts = list(policy.stream(PROMPTS, N, 7))
     assert [sorted(part) for part in parts] == [[1, 3], [0, 2]]  # four rows side by side
@@ -235,6 +236,7 @@ def test_failures_are_punished_where_that_is_asked_for(config: Settings) -> None
     assert metrics["destroy/dropped"] == 0
 
 
+@pytest.mark.long
 def test_an_objective_that_is_no_number_ends_the_run_in_one_sentence(policy: Policy) -> None:
     groups = graded(policy)
     before = leaves(policy)

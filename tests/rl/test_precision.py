@@ -41,7 +41,7 @@ def logprobs(dtype: Any) -> Callable[[jax.Array], jax.Array]:
     return compute
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_short_operands_cost_a_float32_model_less_than_bfloat16_would() -> None:
     exact = np.asarray(jax.jit(logprobs(jnp.float32))(TOKENS))
     short = np.asarray(tf32.emulated(logprobs(jnp.float32))(TOKENS))
@@ -51,6 +51,7 @@ def test_short_operands_cost_a_float32_model_less_than_bfloat16_would() -> None:
     assert cost < 0.02
 
 
+@pytest.mark.long
 def test_only_the_rules_products_are_in_float32_where_the_model_is_in_bfloat16() -> None:
     found = tf32.products(logprobs(jnp.bfloat16), TOKENS)
     assert len(found) > 0

@@ -81,7 +81,7 @@ def test_rows_of_what_is_spread_over_devices_are_spread_alike() -> None:
     assert on_four_devices(SPREAD) == "done\n"
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_decoding_copies_no_weights(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a compiled segment adds to its arguments is small beside the layers' weights.
 

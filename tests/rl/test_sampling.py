@@ -67,6 +67,7 @@ def log_softmax(logits):
     return np.asarray(jax.nn.log_softmax(logits.astype(np.float32)))
 
 
+@pytest.mark.long
 def test_logprobs_are_those_of_transformers(both, prompts, drawn):
     for prompt, row in zip(prompts, drawn, strict=True):
         for one in row:
@@ -139,6 +140,7 @@ def test_keys_and_samples_differ(both, prompts, drawn):
     assert not texts & {tuple(one.tokens) for one in flat(again)}
 
 
+@pytest.mark.long
 def test_greedy_equals_transformers(both, prompts):
     torch = oracle("torch")
 
@@ -269,6 +271,7 @@ def test_draws_follow_the_weights(size):
     assert (found[weights == 0] == 0).all()
 
 
+@pytest.mark.long
 def test_draws_at_the_ends():
     """Where the cumulated weights round below the target, a token of positive weight remains."""
     weights = jnp.array([[0, 0.1, 0.7, 0.2, 0, 0]] * 2 + [[0, 1e-30, 0, 1.0, 1e-8, 0]] * 2)
@@ -276,6 +279,7 @@ def test_draws_at_the_ends():
     assert draw(weights, uniforms).tolist() in ([1, 3, 1, 3], [1, 3, 1, 4])
 
 
+@pytest.mark.long
 def test_frequencies_follow_the_distribution(both, prompts):
     """Chi-square of 4,096 rows' choices against transformers' nucleus."""
     logits = tiny.torch_logits(both[0], prompts[0][None])[0, -1:]

@@ -192,6 +192,7 @@ def test_the_gradient_is_that_of_the_papers_equation(
             assert distance(got.layers[i][name], low_rank) < 1e-4, (i, name)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", grpo.SCHEDULES)
 def test_the_step_is_torchs_clipping_and_adamw(name: str) -> None:
     torch = oracle("torch")
@@ -391,7 +392,7 @@ def test_lengths_share_compiled_programs() -> None:
     assert (gradients.accumulator()._cache_size(), trainer.apply._cache_size()) == programs
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_update_that_is_prepared_is_the_one_that_runs(caplog: Any) -> None:
     runner = make(GrpoConfig(micro_batch=2, share_prompts=True, ladder=FEW, temperature=0.7))
     learner = runner.init(jax.random.key(0))

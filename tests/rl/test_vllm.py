@@ -60,6 +60,7 @@ def test_answers_are_those_of_each_roles_adapter_and_each_round(home: Home) -> N
     assert home.messages == []
 
 
+@pytest.mark.long
 def test_parts_come_in_order(home: Home) -> None:
     parts = [part for part in home.open().stream(PROMPTS, N, 7) if part]
     assert [list(part) for part in parts] == [[0, 1], [2, 3]]
@@ -305,7 +306,7 @@ def test_weights_need_what_was_sampled(home: Home) -> None:
         require_parts(home.config(**given))  # before the run, as --dump-config does
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_drift_is_measured_and_can_be_corrected(home: Home) -> None:
     """Each of three tokens is 0.1 nats more likely on the server than here for a destroy, so that
     it counts exp(-0.3) of what it did, and less likely for a repair, which then counts the cap, or

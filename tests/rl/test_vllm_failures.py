@@ -72,6 +72,7 @@ def test_an_answer_that_was_broken_off_is_asked_for_again(home: Home) -> None:
         policy.generate(PROMPTS[:1], N, 0)
 
 
+@pytest.mark.long
 def test_errors_are_repeated_and_refusals_are_not(home: Home) -> None:
     policy = home.open()
     home.tell(status=500, once=True)
@@ -161,6 +162,7 @@ def test_closing_does_not_wait_for_a_probe_without_an_answer(home: Home) -> None
     assert len(home.pids()) == 1
 
 
+@pytest.mark.long
 def test_who_leaves_early_does_not_wait(home: Home) -> None:
     policy = home.open(request_timeout=50.0)
     policy.generate(PROMPTS, N, 0)

@@ -75,9 +75,9 @@ def test_closing_ends_answers_of_a_running_server_and_takes_its_adapters(home: H
         policy = home.open(**given, request_timeout=50.0)
         policy.generate(PROMPTS, N, 0)
         home.tell(hang=True)
+        asked = len(home.asked("/v1/completions"))
         answers = policy.stream(PROMPTS, N, 0)
         assert next(answers) == {}
-        asked = len(home.asked("/v1/completions"))
         while len(home.asked("/v1/completions")) == asked:
             time.sleep(0.01)
         began = time.monotonic()
@@ -87,6 +87,7 @@ def test_closing_ends_answers_of_a_running_server_and_takes_its_adapters(home: H
         assert len(Client(given["vllm_url"]).models()) == 1
 
 
+@pytest.mark.long
 def test_a_running_server_may_be_started_again_between_rounds(home: Home) -> None:
     port = free_port()
     with home.serving(port) as given:
@@ -97,6 +98,7 @@ def test_a_running_server_may_be_started_again_between_rounds(home: Home) -> Non
         assert len(Client(given["vllm_url"]).models()) == 3
 
 
+@pytest.mark.long
 def test_a_running_server_may_ask_for_a_key(
     home: Home, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -199,6 +201,7 @@ def test_a_server_gets_what_the_run_needs(home: Home) -> None:
         command(home.config(vllm_args="'"), "py", Path("model"), 60, 81, 2**40 + 3)
 
 
+@pytest.mark.long
 def test_a_server_has_the_cards_it_is_given(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1,2")
     for given, seen in ((None, "0,1,2"), ("1,2", "1,2")):

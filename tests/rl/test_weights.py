@@ -83,6 +83,7 @@ def test_layers_are_stacked_by_their_place_in_the_block() -> None:
     np.testing.assert_array_equal(stacked, np.stack(want))
 
 
+@pytest.mark.long
 def test_both_prefixes_and_what_is_not_text(written: tuple[Path, Any], folder: Path) -> None:
     def rename(tensors: Tensors) -> None:
         for name in list(tensors):

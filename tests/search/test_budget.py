@@ -183,6 +183,7 @@ def test_a_run_that_is_killed_in_its_validation_ends_there(tmp_path):
         discover(path=path, resume=True, rewind=1, minutes=None)
 
 
+@pytest.mark.long
 def test_what_cannot_go_together_is_refused(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     argv = ["discover", "tsp", "--preset", "smoke", "--generator", "grammar", "--minutes", "1"]

@@ -408,6 +408,7 @@ class TestProperties:
             seen = in_rows(CREDITS[name](same_parents, top=TOP))
             np.testing.assert_allclose(seen, plain, atol=1e-12)
 
+    @pytest.mark.long
     @checked
     @given(payoffs(), st.sampled_from([1, TOP, 5]))
     def test_what_a_group_of_leaders_cannot_see(self, payoff, top):

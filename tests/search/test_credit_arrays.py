@@ -53,6 +53,7 @@ def test_all_that_ship_are_functions_of_arrays():
     assert all(FORMULAS.values())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", FORMULAS)
 def test_compiled_and_mapped_it_is_the_plain_call(name):
     """Compiled, a product and a sum round once; so the plain call is near. A batch has the bits.

@@ -218,6 +218,7 @@ def test_a_round_plays_what_is_asked_for_and_counts_it(name):
     assert len(set(everything)) == len(everything)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ASKING)
 def test_a_run_that_goes_on_from_any_round_ends_the_same(name):
     whole = played(name)

@@ -45,6 +45,7 @@ def best_parent(program, population):
     return max(scores, default=math.nan)
 
 
+@pytest.mark.long
 def test_baselines_are_the_scores_of_the_best_parents():
     watch, rounds = play("relative-to-parent")
     first = watch.rounds[0][0]

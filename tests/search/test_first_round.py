@@ -57,6 +57,7 @@ def test_pairs_that_fail_stop_it_and_paper_prompts_are_named(tmp_path):
     assert "prompts_style frame" in message
 
 
+@pytest.mark.long
 def test_it_goes_on_where_it_is_told_to(tmp_path, capsys):
     with pytest.raises(InputError):
         discover(tmp_path / "run", lambda body, count: "Nothing.")

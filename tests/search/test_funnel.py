@@ -35,6 +35,7 @@ def discover(path, **more):
         return spo_jax.discover("tsp", **given, base_url=server.url(), path=path)
 
 
+@pytest.mark.long
 def test_the_stages_of_two_rounds(tmp_path, capsys):
     run = discover(tmp_path / "run")
     first, repairs, second, _ = funnel(run)
@@ -52,6 +53,7 @@ def test_the_stages_of_two_rounds(tmp_path, capsys):
     assert rows[0] == (1, "destroy", 6, 5, 4, 2, 2, 1)
 
 
+@pytest.mark.long
 def test_a_run_that_goes_on_knows_its_earlier_programs(tmp_path, capsys):
     discover(tmp_path / "run", finalists=0, select="utility")
     with serving(reply()) as server:

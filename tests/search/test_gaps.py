@@ -368,7 +368,7 @@ def test_a_folder_without_references_has_no_file(tmp_path: Path) -> None:
 # --- real runs ------------------------------------------------------------------------------------
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_real_run_with_and_without_a_solver(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -276,6 +276,7 @@ def test_an_index_of_ones_own_is_no_damage(run):
     read_all(run)
 
 
+@pytest.mark.long
 def test_a_file_that_was_cut_or_overwritten_is_one_sentence(whole, tmp_path):
     raw = (whole / DATABASE).read_bytes()
     cuts = [raw[: len(raw) * k // 10] for k in range(10)]

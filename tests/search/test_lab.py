@@ -153,6 +153,7 @@ def test_more_responses_of_a_world_are_the_same_ones_and_further_ones():
 
 
 class TestSchemes:
+    @pytest.mark.long
     @pytest.mark.parametrize("name", FORMULAS)
     def test_many_rounds_at_once_earn_what_payoffs_earn(self, name):
         rounds = draw_rounds(make_worlds(WorldSpec(4, 6), 2), 4, 3)  # as many slots as test_credit
@@ -337,6 +338,7 @@ class TestEstimators:
                 two = np.mean([max(each) for each in itertools.product(values, repeat=2)])
                 assert truth == pytest.approx(two)
 
+    @pytest.mark.long
     def test_the_shared_mean_is_the_better_estimator_without_interaction(self):
         worlds = make_worlds(WorldSpec(gamma=0, noise=1), 60)
         for responses in (6, 30):

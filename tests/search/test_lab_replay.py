@@ -142,6 +142,7 @@ def test_the_truth_has_no_part_of_the_luck_of_a_round():
         assert abs(np.mean(ranks)) < 4.5 * np.std(ranks) / math.sqrt(150)
 
 
+@pytest.mark.long
 def test_the_shipped_table_of_the_cvrp_does_not_speak_against_shared():
     """With the truth of all evaluations, `shared` was behind by 0.06 (-0.079 to -0.057)."""
     table = load_table(Path(__file__).parents[2] / "experiments/data/payoff/cvrp.npz")

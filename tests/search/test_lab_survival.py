@@ -129,6 +129,7 @@ def test_scores_alone_lose_nothing_where_credits_are_the_truth():
     assert found["drawn", "shared", 4].end < 0
 
 
+@pytest.mark.long
 def test_what_is_drawn_is_worth_what_destroys_are_on_average():
     table = table_of()
     runs = sequences(table, 2, 4000, rounds=1)

@@ -236,6 +236,7 @@ def batches_of(writer):
     ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("prose", "levels"), [(True, 1024), (False, 1024), (True, 16)])
 def test_a_run_is_the_loop_of_the_released_code(prose, levels):
     """Where objectives have few levels, some of e1 are those of other children of the root."""
@@ -270,6 +271,7 @@ def test_a_run_is_the_loop_of_the_released_code(prose, levels):
     assert len(rounds) == 8 == MctsAhd().rounds(parts.config)
 
 
+@pytest.mark.long
 def test_parents_are_the_nodes_own():
     writer = Thinker(numbers=100_000, broken=0)
     _, end, _ = run(

@@ -166,6 +166,7 @@ def test_what_fails_goes_back_with_the_reason_and_takes_its_place(tmp_path):
     assert sent == {text for some in messages.values() for text in some}
 
 
+@pytest.mark.long
 def test_a_line_of_a_program_that_ran_is_quoted_as_it_was_written(tmp_path):
     """The line is the model's own text, so what it says there is no news to it."""
 
@@ -331,6 +332,7 @@ def test_other_methods_mend_too(tmp_path):
     assert len(run.pairs) == 12  # no pair was lost to a failure
 
 
+@pytest.mark.long
 def test_a_mend_that_cannot_be_had_leaves_the_original_as_it_was(tmp_path):
     with serving(Script(lambda body, role, n: (500, "busy", {}))) as server:
         run = discover(server, tmp_path / "run")

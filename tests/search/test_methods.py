@@ -203,6 +203,7 @@ def test_who_writes_prose():
 # --- the same whatever happens --------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("method", PEERS)
 def test_a_run_goes_on_from_any_round_as_if_never_stopped(method, tmp_path):
     """Each half through a store of its own, so that what is read is what was written."""
@@ -249,6 +250,7 @@ class Stopped:
         return min(self.last, self.method.rounds(config))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("method", PEERS)
 def test_equal_runs_are_equal_and_parts_do_not_matter(method):
     settings = {"method_settings": SETTINGS.get(method, {}), "rounds": 2}

@@ -43,7 +43,7 @@ def test_it_is_the_run_of_a_set_of_the_same_instances(tmp_path):
     assert passed.references == named.references
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_stopped_run_goes_on_from_the_command_line_wherever_it_lies(
     tmp_path, monkeypatch, capsys
 ):
@@ -173,6 +173,7 @@ def test_options_of_files_are_for_files(tmp_path):
 # --- evaluating -----------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_evaluating_in_memory_is_evaluating_a_set(tmp_path):
     terms: dict[str, Any] = {"steps": 5, "seeds": 2, "workers": 1, "references": "none"}
     [named] = spo_jax.evaluate("shipped", "tsp", "uniform:9x2@3", **terms).groups
@@ -185,6 +186,7 @@ def test_evaluating_in_memory_is_evaluating_a_set(tmp_path):
     assert (named.name, group.name) == ("uniform:9x2@3", "instances")
 
 
+@pytest.mark.long
 def test_references_are_their_own_or_found(tmp_path):
     best = 1000.0
     mine = [replace(ONE, reference=best, reference_source="me"), TWO]
@@ -203,6 +205,7 @@ def test_references_are_their_own_or_found(tmp_path):
     )
 
 
+@pytest.mark.long
 def test_the_manifest_of_a_passed_run_can_be_read_as_it_is(tmp_path):
     run = spo_jax.discover("tsp", path=tmp_path / "run", on=[ONE], **(TINY | {"rounds": 1}))
     kept = json.loads((run.path / MANIFEST).read_text())

@@ -112,6 +112,7 @@ def played(tmp_path: Any, spy: Spy, more: Any = None, problem: Any = TSP, **give
 # --- the payoff -----------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", [*SEEING, *ASKING])
 def test_it_is_what_the_scheme_saw_and_pays_what_it_paid(tmp_path, name):
     spy = Spy(name)
@@ -154,6 +155,7 @@ def test_other_schemes_can_be_called_on_it(tmp_path):
             equal_credits(CREDITS[name](payoff, top=2), CREDITS[name](spy.payoffs[k - 1], top=2))
 
 
+@pytest.mark.long
 def test_pairs_that_the_updates_credit_asked_for_are_in_it(tmp_path):
     spy, learning = Spy("shapley"), Spy("fair-parent")
     run = played(tmp_path, spy, {"learning_credit": learning})
@@ -255,6 +257,7 @@ def test_of_start_pairs_that_share_programs(tmp_path, order):
 # --- reasons and scores ---------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_reasons_are_those_of_the_pairs(tmp_path):
     run = played(tmp_path, Spy("stackelberg"))
     seen = set()
@@ -273,6 +276,7 @@ def test_reasons_are_those_of_the_pairs(tmp_path):
     assert seen == {Status.CRASH, Status.HOST_FAULT}
 
 
+@pytest.mark.long
 def test_pairs_have_their_scores(tmp_path):
     run = spo_jax.discover(
         "tsp", path=tmp_path / "run", preset="smoke", rounds=1, instances=3, rollouts=2, size=8,
@@ -309,6 +313,7 @@ def older(run: Run) -> Run:
     return load_run(run.path)
 
 
+@pytest.mark.long
 def test_an_older_run_has_the_payoffs_of_a_scheme_that_asks_for_nothing(tmp_path):
     spy = Spy("relative-to-parent")
     run = older(played(tmp_path, spy))

@@ -257,6 +257,7 @@ class TestLeaderPanel:
         with pytest.raises(InputError, match="destroy"):
             lead((), 3, (repair(1),))
 
+    @pytest.mark.long
     @given(members(role="destroy"), st.integers(0, 5), st.randoms())
     def test_any_order_of_the_population(self, population, size, random):
         panel = lead(tuple(population), size, self.FIXED)

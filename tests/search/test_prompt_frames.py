@@ -54,6 +54,7 @@ def test_a_frame_with_a_plain_policy_is_a_valid_program(problem):
             assert (found.final_cost <= found.initial_cost).all()
 
 
+@pytest.mark.long
 def test_the_repair_of_time_windows_is_in_time_for_any_score():
     """Also at places that only just fit, which a score other than the added distance takes."""
     source = completed("vrptw", "repair").source

@@ -243,12 +243,14 @@ def test_descent_is_that_of_the_run(run: Run, page: Page) -> None:
     assert len(titles) == expected
 
 
+@pytest.mark.long
 def test_the_same_run_gives_the_same_bytes(run: Run) -> None:
     first = html(run, "no")
     assert first == html(load_run(run.path), "no")
     assert len(first.encode()) < 500_000
 
 
+@pytest.mark.long
 def test_what_does_not_fit_is_reported(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(write, "MOST_PACKED", 3000)
     source = html(run, "no")
@@ -326,6 +328,7 @@ def test_matrices_beyond_the_bound_are_left_out(run: Run, monkeypatch: pytest.Mo
     assert found["left_out"] == run.rounds - len(kept) > 0
 
 
+@pytest.mark.long
 def test_a_text_is_packed_at_most_once_and_no_more_than_may_be(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -525,6 +528,7 @@ def test_what_the_command_refuses(
     assert len(error.splitlines()) == 1
 
 
+@pytest.mark.long
 def test_several_runs_are_one_page(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -692,6 +696,7 @@ def test_a_bug_of_the_page_does_not_end_a_run(run: Run, monkeypatch: pytest.Monk
         assert not (run.path / "report.html").exists()
 
 
+@pytest.mark.long
 def test_a_page_that_cannot_be_made_leaves_no_older_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

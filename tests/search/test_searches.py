@@ -134,6 +134,7 @@ def test_objects_that_workers_cannot_import():
             spo_jax.discover("tsp", preset="smoke", **{name: part})
 
 
+@pytest.mark.long
 def test_who_follows_the_head(tmp_path):
     paths = [tmp_path / f"{k}.py" for k in range(3)]
     save_pair(paths[0], PAIR, terms=TERMS)
@@ -162,7 +163,7 @@ def test_what_j_is():
     assert "the start's cost" in meaning("improvement", "my:start")
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_run_for_another_search(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     command = ["discover", "tsp", "--preset", "smoke", "--generator", "grammar", "--out", "run"]

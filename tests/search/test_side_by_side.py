@@ -77,6 +77,7 @@ def unordered(rounds):
     ]  # fmt: skip
 
 
+@pytest.mark.long
 def test_parts_are_evaluated_as_they_come_and_change_nothing():
     config = small(rounds=3)
     whole = play(config, updater=Learner(), generator=Generator(numbers=40))[0]

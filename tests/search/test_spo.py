@@ -71,6 +71,7 @@ def test_the_first_round_is_parent_free_with_the_papers_numbers():
     assert 20 < len(by_destroy) <= 30  # about one in 17 is refused, a few are drawn twice
 
 
+@pytest.mark.long
 def test_later_rounds_use_three_mutation_and_two_crossover_groups():
     config = small(rounds=2, responses=6, repairs_per_destroy=30)
     rounds, _, parts = play(config)
@@ -539,12 +540,14 @@ def test_a_round_in_which_nothing_works_goes_by():
 # --- determinism ----------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_equal_runs_are_equal_and_seeds_differ():
     first, second = play(updater=Learner())[0], play(updater=Learner())[0]
     assert fingerprint(first) == fingerprint(second)
     assert fingerprint(play(small(seed=1))[0]) != fingerprint(first)
 
 
+@pytest.mark.long
 def test_a_run_goes_on_from_any_state_as_if_never_stopped():
     whole, end, _ = play(small(rounds=4))
     for stop in (1, 2, 3):
@@ -687,6 +690,7 @@ def tournament(candidates, context):
 seen = []
 
 
+@pytest.mark.long
 def test_a_rule_with_its_rng_repeats_itself_and_chooses_the_panel():
     config = small(survivors=f"{__name__}:tournament")
     rule = SURVIVORS[config.search.survivors]

@@ -184,7 +184,7 @@ FINALS: dict[str, Any] = TINY | {
 }  # fmt: skip
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_run_from_start_pairs_is_the_same_with_any_workers_and_resumed(tmp_path, monkeypatch):
     quick_page(monkeypatch)
     begun = tmp_path / "one"
@@ -259,6 +259,7 @@ def test_what_cannot_be_started_from_is_refused_and_nothing_is_written(
     assert not Path("run").exists()
 
 
+@pytest.mark.long
 def test_a_file_goes_before_the_pair_that_ships_as_it_does_elsewhere(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("shipped").write_bytes(Path(TSP.simple).read_bytes())
@@ -271,6 +272,7 @@ def test_a_file_goes_before_the_pair_that_ships_as_it_does_elsewhere(tmp_path, m
     assert load_run(tmp_path / "run").config.search.start_pairs == (str(tmp_path / "shipped"),)
 
 
+@pytest.mark.long
 def test_a_run_for_another_problem_is_refused(tmp_path):
     discover("tsp", path=tmp_path / "tsp", **SHORT)
     with pytest.raises(InputError, match="is a run for tsp, not for cvrp"):
@@ -278,6 +280,7 @@ def test_a_run_for_another_problem_is_refused(tmp_path):
     assert not (tmp_path / "cvrp").exists()
 
 
+@pytest.mark.long
 def test_a_manifest_with_other_start_pairs_than_can_be_is_refused(tmp_path):
     discover("tsp", path=tmp_path / "run", **SHORT)
     file = tmp_path / "run" / MANIFEST

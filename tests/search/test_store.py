@@ -741,6 +741,7 @@ def test_the_same_bits_are_asked_for_before_anything_looks_at_a_device(tmp_path,
         resumed(stored, "smoke", {"deterministic": False}, None, path)
 
 
+@pytest.mark.long
 def test_xla_knows_what_is_asked_of_it():
     """It ends a process that gives it an unknown flag."""
     environment = {**os.environ, "XLA_FLAGS": SAME_BITS, "JAX_PLATFORMS": "cpu"}

@@ -157,6 +157,7 @@ def test_each_round_is_reported_once_whatever_kills_the_run(
     assert logged == uninterrupted
 
 
+@pytest.mark.long
 def test_a_run_that_goes_back_begins_another_track(tmp_path: Path, noting: type[Noting]) -> None:
     path = tmp_path / "run"
     killed(path, {"mine": noting}, until=3)
@@ -177,6 +178,7 @@ def test_a_finished_run_is_reported_later(finished: Run, noting: type[Noting]) -
 # --- trackers that fail ---------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_a_tracker_that_fails_is_reported_once_and_changes_nothing(
     tmp_path: Path, noting: type[Noting]
 ) -> None:
@@ -353,6 +355,7 @@ def scalars(folder: Path) -> dict[str, list[tuple[int, float]]]:
     }
 
 
+@pytest.mark.long
 def test_tensorboard_reads_what_was_tracked(tmp_path: Path) -> None:
     pytest.importorskip("tensorboard", reason="tensorboard is not installed (the extra test)")
     path, trackers = tmp_path / "run", get_factories("tensorboard")

@@ -172,6 +172,7 @@ def test_scores_have_the_same_bits_without_jax(name: str, monkeypatch: pytest.Mo
     assert np.isnan(values).tolist() == [False, True, False, False, False]
 
 
+@pytest.mark.long
 def test_a_forked_process_does_not_call_jax() -> None:
     """Its threads are missing there, so a call would never end."""
     command = (

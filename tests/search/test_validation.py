@@ -250,6 +250,7 @@ def test_a_size_that_a_problem_cannot_have_is_left_out() -> None:
     assert [each.size for each in sizes] == [40]
 
 
+@pytest.mark.long
 def test_a_pair_that_fails_on_another_size_is_refused() -> None:
     config = small(size=12, validation_size=12)
     instances = training_instances(config, TSP)
@@ -282,6 +283,7 @@ def test_where_all_fail_on_other_sizes_the_highest_j_stays() -> None:
         assert finals.best(select) == finals.highest
 
 
+@pytest.mark.long
 def test_misfits_are_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with finished(tmp_path, select="utility") as store:
         named = store.candidates(3)
@@ -590,6 +592,7 @@ def test_closing_lines_name_only_what_exists() -> None:
     assert lines.closing(None, small(), Path("x"), "", failed=False) == ["No valid pair was found."]
 
 
+@pytest.mark.long
 def test_the_page_says_what_its_j_is(tmp_path: Path) -> None:
     with finished(tmp_path, utility="anytime") as store:
         page = html(load_run(store.path), "not played here")

@@ -71,6 +71,7 @@ def get(
 # --- a run ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_a_page_is_made_anew_when_a_round_has_landed(tmp_path: Path) -> None:
     from spo_jax.runs.report import write
 
@@ -138,6 +139,7 @@ def test_a_slow_run_stalls_no_page_of_another(
         assert asked.pop()[0] == 200
 
 
+@pytest.mark.long
 def test_what_a_round_in_progress_does(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "run"
     shutil.copytree(run.path, path)
@@ -170,6 +172,7 @@ def test_the_last_whole_line(tmp_path: Path, text: bytes, line: str) -> None:
     assert last_line(tmp_path / "none") == ""
 
 
+@pytest.mark.long
 def test_watching_changes_nothing_in_a_run(run: Run, serve: Any) -> None:
     def contents() -> dict[str, bytes]:
         return {each.name: each.read_bytes() for each in run.path.iterdir() if each.is_file()}
@@ -194,6 +197,7 @@ def test_a_folder_of_runs_and_what_is_none(run: Run, tmp_path: Path) -> None:
 # --- the server -----------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_what_a_model_wrote_is_text_everywhere(run: Run, serve: Any) -> None:
     served = serve(Watched(run.path), Watched(run.path))
     for path in ("/", "/run/0", "/run/1", "/compare"):
@@ -283,6 +287,7 @@ def test_mistakes(
     assert len(error.splitlines()) == 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
 def test_the_command_serves_until_it_is_stopped(run: Run, stop: signal.Signals) -> None:
     command = [sys.executable, "-m", "spo_jax", "watch", str(run.path), "--port", "0"]
@@ -354,6 +359,7 @@ def test_probes_are_compared_where_there_are_any() -> None:
     assert [row[-2:] for row in page["rows"]] == [["-", "-"], ["0.83", "0.79"]]
 
 
+@pytest.mark.long
 def test_folders_of_one_name_are_told_apart() -> None:
     runs = [drawn("x/run", 0, [3.0]), drawn("y/run", 0, [2.0], credit="gap"), drawn("z", 0, [])]
     page = compare.page(runs)
