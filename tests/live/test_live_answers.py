@@ -136,6 +136,7 @@ def learned(server: Client, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     policy.close()
 
 
+@pytest.mark.long
 def test_the_probe_tells_one_update_apart(server: Client, learned: VllmPolicy) -> None:
     """Weights that differ by less than the tolerance are not taken for the right ones."""
     found = learned._probe.check(

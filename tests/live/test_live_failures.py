@@ -30,6 +30,7 @@ def processes(policy: Any) -> set[int]:
     return groups_of(descendants(guard))
 
 
+@pytest.mark.long
 def test_a_killed_server_is_made_good_and_leaves_the_card_between_rounds(tmp_path: Path) -> None:
     asked, messages = prompts(), []
     # What stirred adapters write hardly ever ends by itself, so a kill comes in the middle.
@@ -75,7 +76,11 @@ def test_a_killed_server_is_made_good_and_leaves_the_card_between_rounds(tmp_pat
     ("given", "why"),
     [
         ({"vllm_args": "--no-such-flag 1"}, "unrecognized arguments: --no-such-flag"),
-        ({"vllm_args": "--kv-cache-memory-bytes 1000000000000000"}, "ValueError: .*memory"),
+        pytest.param(
+            {"vllm_args": "--kv-cache-memory-bytes 1000000000000000"},
+            "ValueError: .*memory",
+            marks=pytest.mark.long,
+        ),
         ({"residency": "sleep"}, "Sleep mode is not supported on current platform"),
     ],
 )
