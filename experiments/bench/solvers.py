@@ -24,19 +24,23 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from statistics import fmean
 from typing import Any
+
+import numpy as np
 
 from spo_jax import compare
 from spo_jax.envs.files.textfiles import write_atomically
 from spo_jax.envs.problem import Instance
 from spo_jax.envs.problems import get_problem
+from spo_jax.envs.report.intervals import mean_interval
 from spo_jax.errors import InputError
 
 SEED = 2026
 LONGEST_ROUTE = 2.2  # times the distance of the farthest customer from the depot
 VROOM = "vroom_solver:vroom"
 LKH_NODES = 1000  # beyond, LKH cannot be stopped in reasonable time
-NAMES = {VROOM: "vroom"}
+PAIR = "pair"
 
 
 def uniform(problem: str, size: int, count: int) -> list[str]:
@@ -106,24 +110,54 @@ def measured(group: str, seconds: float, args: argparse.Namespace) -> dict[str, 
 
 
 def table(records: Sequence[tuple[str, float, dict[str, Any]]]) -> str:
-    """A row for each group and time: mean gap of each method, and what its longest took."""
+    """A row for each group and time: the mean gap of each method, with the seconds of its longest
+    call where it took more than it was given, and by how much the pair is behind the best other.
+    """
     found = {each["method"]: None for *_, record in records for each in record["summary"]}
-    methods = ["pair", *(each for each in found if each != "pair")]
-    shown = [NAMES.get(each, each) for each in methods]
-    lines = [f"| gap % | s | {' | '.join(shown)} |", f"|---|---:|{'---:|' * len(methods)}"]
+    methods = [PAIR, *sorted(each for each in found if each != PAIR)]
+    shown = [each.rpartition(":")[2] for each in methods]
+    head = ["gap %", "s", *shown, f"{PAIR} behind by (95% interval)"]
+    lines = [f"| {' | '.join(head)} |", f"|---|{'---:|' * (len(head) - 1)}"]
     for group, seconds, record in records:
-        summary = {each["method"]: each for each in record["summary"]}
+        gaps = {each["method"]: each["gap"] for each in record["summary"]}
+        known = {name: gap for name, gap in gaps.items() if gap is not None}
         cells = []
         for method in methods:
-            gap = summary.get(method, {}).get("gap")
-            gap_text = "-" if gap is None else f"{gap:.2f}"
-            over = max(
-                (each["seconds"] or 0 for each in record["attempts"] if each["method"] == method),
-                default=0,
-            )
-            cells.append(gap_text + (f" ({over:.0f} s)" if over > 1.05 * seconds + 0.5 else ""))
-        lines.append(f"| {group} | {seconds:g} | {' | '.join(cells)} |")
+            text = f"{known[method]:.2f}" if method in known else "-" if method in gaps else ""
+            if method in known and round(known[method], 2) == round(min(known.values()), 2):
+                text = f"**{text}**"
+            took = max((each["seconds"] or 0 for each in of_method(record, method)), default=0)
+            cells.append(text + (f" ({took:.0f} s)" if took > 1.05 * seconds + 0.5 else ""))
+        lines.append(f"| {group} | {seconds:g} | {' | '.join(cells)} | {behind(record, known)} |")
     return "\n".join(lines)
+
+
+def of_method(record: dict[str, Any], method: str) -> list[dict[str, Any]]:
+    """The calls of a method."""
+    return [each for each in record["attempts"] if each["method"] == method]
+
+
+def behind(record: dict[str, Any], gaps: dict[str, float]) -> str:
+    """The pair's mean gap over that of the method with the least among the others.
+
+    With the interval of the differences of the instances, of each the mean over seeds.
+    """
+    others = [name for name in gaps if name != PAIR]
+    if PAIR not in gaps or not others:
+        return ""
+    by_instance = []
+    for method in (PAIR, min(others, key=gaps.__getitem__)):
+        costs: dict[str, list[float]] = {}
+        for each in of_method(record, method):
+            if each["gap"] is not None:
+                costs.setdefault(each["instance"], []).append(each["gap"])
+        by_instance.append({name: fmean(several) for name, several in costs.items()})
+    ours, theirs = by_instance
+    apart = [ours[name] - theirs[name] for name in ours if name in theirs]
+    if len(apart) < 2:
+        return f"{fmean(apart):.2f}"
+    low, high = mean_interval(np.array(apart))
+    return f"{fmean(apart):.2f} ({low:.2f} to {high:.2f})"
 
 
 def main() -> None:
