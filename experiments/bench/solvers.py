@@ -10,7 +10,7 @@ where no reference ships, gaps are to the best found. `cvrp-limits` are CVRPs of
 routes may be as long as 2.2 times the way to the farthest customer. Of CVRPLIB, `A-B-P` spreads
 --count files over the sizes of the three sets, `X-1`, `X-2` and `X-3` over the thirds of X.
 
-Needs the solvers extra (VROOM: pyvroom, otherwise its column says nothing) and a quiet machine.
+Needs the extras solvers and bench (VROOM is in the latter) and a quiet machine.
 Seconds are wall-clock time on cores that the method has for itself. With --workers W each method
 has W cores: ours searches on all of them, the others, which use one thread, run once on each with
 other seeds, and the best counts (OR-Tools and VROOM draw nothing and run once).
