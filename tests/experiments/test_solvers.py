@@ -9,7 +9,7 @@ import pytest
 from spo_jax.envs.problem import Instance, Problem
 from spo_jax.envs.problems import get_problem
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "experiments" / "bench"))
+sys.path.append(str(Path(__file__).parents[2] / "experiments" / "bench"))
 from solvers import GROUPS, behind, limited, table
 from vroom_solver import vroom
 
