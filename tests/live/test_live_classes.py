@@ -51,7 +51,7 @@ def written(folder: Path, **changes: Any) -> Path:
     "name",
     [
         pytest.param("qwen2", marks=pytest.mark.slow),
-        "qwen3",
+        pytest.param("qwen3", marks=pytest.mark.long),
         pytest.param("qwen3_5", marks=pytest.mark.long),
     ],
 )
