@@ -147,15 +147,15 @@ def behind(record: dict[str, Any], gaps: dict[str, float]) -> str:
         return ""
     by_instance = []
     for method in (PAIR, min(others, key=gaps.__getitem__)):
-        costs: dict[str, list[float]] = {}
+        own: dict[str, list[float]] = {}
         for each in of_method(record, method):
             if each["gap"] is not None:
-                costs.setdefault(each["instance"], []).append(each["gap"])
-        by_instance.append({name: fmean(several) for name, several in costs.items()})
+                own.setdefault(each["instance"], []).append(each["gap"])
+        by_instance.append({name: fmean(several) for name, several in own.items()})
     ours, theirs = by_instance
     apart = [ours[name] - theirs[name] for name in ours if name in theirs]
     if len(apart) < 2:
-        return f"{fmean(apart):.2f}"
+        return "".join(f"{each:.2f}" for each in apart)
     low, high = mean_interval(np.array(apart))
     return f"{fmean(apart):.2f} ({low:.2f} to {high:.2f})"
 

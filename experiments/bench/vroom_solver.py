@@ -33,41 +33,33 @@ def vroom(instance: Any, seed: int, *, seconds: float = 10.0) -> list[list[int]]
         return int(np.ceil(value * scale - 1e-6) if up else np.floor(value * scale + 1e-6))
 
     customers = range(1, len(instance.dist))
-    window = None
-    if "due" in extra:
-        window = library.TimeWindow(whole(extra["ready"][0]), whole(extra["due"][0], up=False))
-    longest = min(extra.get("max_distance", np.inf), extra.get("max_duration", np.inf))
     of_vehicle: dict[str, Any] = {"start": 0, "end": 0, "capacity": [int(instance.capacity)]}
-    of_vehicle["time_window"] = window
-    if np.isfinite(longest):
+    # A duration has service times in it, which VROOM's longest travel time leaves out.
+    closes = extra["due"][0] if "due" in extra else extra.get("max_duration", np.inf)
+    if np.isfinite(closes):
+        opens = extra["ready"][0] if "ready" in extra else 0.0
+        of_vehicle["time_window"] = library.TimeWindow(whole(opens), whole(closes, up=False))
+    if np.isfinite(longest := extra.get("max_distance", np.inf)):
         of_vehicle["max_travel_time"] = whole(longest, up=False)
     problem = library.Input()
     matrix = np.ceil(np.asarray(instance.dist) * scale - 1e-6).astype(np.uint32)
     problem.set_durations_matrix("car", matrix)
     vehicles = min(int(extra.get("max_vehicles", len(customers))), len(customers))
     problem.add_vehicle([library.Vehicle(1 + k, **of_vehicle) for k in range(vehicles)])
-    problem.add_job(
-        [
-            library.Job(
-                node,
-                location=node,
-                delivery=[int(instance.demands[node])],
-                default_service=whole(extra["service"][node]) if "service" in extra else 0,
-                time_windows=[
-                    library.TimeWindow(
-                        whole(extra["ready"][node]), whole(extra["due"][node], up=False)
-                    )
-                ]
-                if "due" in extra
-                else [],
-            )
-            for node in customers
-        ]
-    )
+    jobs = []
+    for node in customers:
+        windows = []
+        if "due" in extra:
+            ready, due = extra["ready"][node], extra["due"][node]
+            windows = [library.TimeWindow(whole(ready), whole(due, up=False))]
+        service = whole(extra["service"][node]) if "service" in extra else 0
+        demand = [int(instance.demands[node])]
+        jobs.append(library.Job(node, node, 0, service, delivery=demand, time_windows=windows))
+    problem.add_job(jobs)
     found = problem.solve(
         exploration_level=5, nb_threads=1, timeout=timedelta(seconds=0.9 * seconds)
     )
     if found.summary.unassigned:
         raise RuntimeError(f"VROOM left {found.summary.unassigned} customers out")
-    jobs = found.routes[found.routes["type"] == "job"]
-    return [list(map(int, group["id"])) for _, group in jobs.groupby("vehicle_id", sort=True)]
+    stops = found.routes[found.routes["type"] == "job"]
+    return [list(map(int, route["id"])) for _, route in stops.groupby("vehicle_id", sort=True)]

@@ -1,6 +1,9 @@
 """The bench of solvers: VROOM within the rules of the problems, and the table."""
 
+import math
 import sys
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +11,7 @@ import pytest
 
 from spo_jax.envs.problem import Instance, Problem
 from spo_jax.envs.problems import get_problem
+from spo_jax.envs.rules import Infeasible
 
 sys.path.append(str(Path(__file__).parents[2] / "experiments" / "bench"))
 from solvers import GROUPS, behind, limited, table
@@ -29,17 +33,35 @@ def test_vroom_finds_the_optimum_of_few_customers(problem: str) -> None:
         assert found == pytest.approx(cost_of(known, instance, best), rel=1e-9)
 
 
-def test_vroom_keeps_to_a_longest_route() -> None:  # or the problem refuses what it made
-    known = get_problem("cvrp")
-    for instance in limited(20, 3):
+def with_service(instance: Instance) -> Instance:
+    """With a longest duration, of which service times are a part."""
+    longest = instance.extra["max_distance"]
+    service = (0.0, *(0.1 * longest for _ in range(instance.size)))
+    return replace(
+        instance, extra=instance.extra | {"max_duration": 1.2 * longest, "service": service}
+    )
+
+
+@pytest.mark.parametrize("bounded", [lambda instance: instance, with_service])
+def test_vroom_keeps_to_limits(bounded: Callable[[Instance], Instance]) -> None:
+    known, refused = get_problem("cvrp"), 0
+    for instance in map(bounded, limited(20, 3)):
         cost_of(known, instance, vroom(instance, 0, seconds=1.0))
+        free = instance.extra | {"max_distance": math.inf, "max_duration": math.inf}
+        try:
+            cost_of(known, instance, vroom(replace(instance, extra=free), 0, seconds=1.0))
+        except Infeasible:
+            refused += 1
+    assert refused  # without the limits VROOM makes what they exclude
 
 
 def test_groups_have_instances_of_their_problem() -> None:
-    for name in ("tsp-100", "cvrp-limits", "vrptw-25"):
-        problem, instances = GROUPS[name]
-        assert problem == name.partition("-")[0]
-        assert len(instances(2)) in (1, 2)  # a text names both
+    for name in ("tsp-100", "vrptw-25"):
+        problem, size = name.split("-")
+        assert GROUPS[name][0] == problem
+        assert GROUPS[name][1](2) == [f"uniform:{size}x2@2026"]
+    problem, instances = GROUPS["cvrp-limits"]
+    assert [(problem, each.size) for each in instances(2)] == [("cvrp", 100)] * 2
 
 
 def record(**gaps: list[float]) -> dict[str, Any]:
