@@ -1,9 +1,12 @@
 """The worker's half of a problem: what programs are given, and what they may return."""
 
+import math
 import random
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import chain, filterfalse
 from typing import Any, Literal
+
+import numpy as np
 
 from spo_jax.envs.instance import Instance
 from spo_jax.envs.views import frozen, node_list, nodes_of, removed_list, rows
@@ -164,6 +167,29 @@ class Rules:
 
 def _nested(solution: Solution) -> bool:
     return bool(solution) and type(solution[0]) is list
+
+
+def exact_sum(terms: Any, count: int) -> Callable[[Iterable[float]], float]:
+    """What adds up `count` of these terms, or fewer, correctly rounded.
+
+    Args:
+        terms: An array, of any shape, of finite numbers.
+        count: At most so many are added, each as often as you like.
+
+    Returns:
+        `math.fsum`; for whole numbers whose sums are exact the built-in sum, which gives the same
+        float in a tenth of the time.
+    """
+    terms = np.asarray(terms)
+    exact = terms.size and np.all(np.rint(terms) == terms)
+    return _plain_sum if exact and np.abs(terms).max() * count <= EXACT else math.fsum
+
+
+EXACT = 2.0**53  # whole numbers up to it are exact as float64
+
+
+def _plain_sum(terms: Iterable[float]) -> float:
+    return sum(terms, 0.0)
 
 
 def without(solution: Solution, gone: set[int]) -> Solution:

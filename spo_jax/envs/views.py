@@ -5,6 +5,7 @@ a vectorised one needs the ndarray; `spo_jax.envs.run.sandbox.layout` decides wh
 """
 
 import math
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -102,6 +103,7 @@ def removed_list(value: object) -> list[int] | None:
     return node_list([value] if kind in _INTEGERS else value)
 
 
+_LISTS, _INTS = {list, tuple}, {int}
 _INTEGERS = {int, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64}
 _INTEGERS |= {np.longlong, np.ulonglong, np.intc, np.uintc}
 
@@ -115,7 +117,12 @@ def nodes_of(value: object) -> list[list[int]] | None:
     Returns:
         A list of lists of Python ints; None for anything else.
     """
-    if type(value) not in (list, tuple):
+    if type(value) not in _LISTS:
         return None
-    parts = [node_list(part) for part in value]  # type: ignore[attr-defined]
-    return None if None in parts else parts  # type: ignore[return-value]
+    parts = [*value]  # type: ignore[misc]
+    if _LISTS.issuperset(map(type, parts)):  # mostly: all items are checked in one pass
+        copied = [[*part] for part in parts]
+        if _INTS.issuperset(map(type, chain.from_iterable(copied))):
+            return copied
+    lists = [node_list(part) for part in parts]
+    return None if None in lists else lists  # type: ignore[return-value]

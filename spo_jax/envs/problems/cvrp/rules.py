@@ -2,7 +2,6 @@
 
 import random
 from itertools import chain
-from math import fsum
 from operator import getitem, itemgetter
 from typing import Any
 from weakref import WeakSet
@@ -10,6 +9,7 @@ from weakref import WeakSet
 from spo_jax.envs.problem import Infeasible, Instance, Layout, OverLimit, Rules
 from spo_jax.envs.problems.cvrp.fleets import STEPS, Fleet
 from spo_jax.envs.problems.cvrp.limits import UNBOUNDED, limits_of
+from spo_jax.envs.rules import exact_sum
 from spo_jax.envs.views import nodes_of
 from spo_jax.errors import InputError
 
@@ -38,6 +38,7 @@ class CVRPRules(Rules):
             raise InputError(f"{instance.name}: its problem needs demands and a capacity")
         super().__init__(instance, instance.dist, instance.demands, int(instance.capacity), *more)
         self._limits, self._name = limits_of(instance), instance.name
+        self._sum = exact_sum(instance.dist, 2 * self.size)
         self._customers = frozenset(range(1, instance.size + 1))
         self._rows, self._demands, self._capacity, *_ = self.arguments("rows")
 
@@ -108,4 +109,4 @@ class CVRPRules(Rules):
         for route in solution:
             walk += route
             walk.append(0)
-        return fsum(map(getitem, itemgetter(*walk[:-1])(self._rows), walk[1:]))
+        return self._sum(map(getitem, itemgetter(*walk[:-1])(self._rows), walk[1:]))

@@ -1,12 +1,12 @@
 """The travelling salesperson problem in a worker (Appendix B.1)."""
 
 import random
-from math import fsum
 from operator import getitem, itemgetter
 from typing import Any
 
 from spo_jax.envs.problem import Infeasible, Instance, Rules
 from spo_jax.envs.problems.tsp import kit
+from spo_jax.envs.rules import exact_sum
 from spo_jax.envs.views import node_list
 
 NEAR = 8  # neighbours that the local search after a repair looks at
@@ -22,6 +22,7 @@ class TSPRules(Rules):
         super().__init__(instance, instance.dist)
         self._nodes = frozenset(range(instance.size))
         [self._rows] = self.arguments("rows")
+        self._sum = exact_sum(instance.dist, self.size)
 
     def start(self, rng: random.Random) -> list[int]:
         tour = list(range(self.size))
@@ -48,4 +49,6 @@ class TSPRules(Rules):
         return kit.lin_kernighan(self._rows, after, [*changed], near=NEAR, moves=MOVES)
 
     def cost(self, solution: list[int]) -> float:
-        return fsum(map(getitem, itemgetter(*solution)(self._rows), solution[1:] + solution[:1]))
+        return self._sum(
+            map(getitem, itemgetter(*solution)(self._rows), solution[1:] + solution[:1])
+        )
