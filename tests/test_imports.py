@@ -175,6 +175,4 @@ def test_a_folder_has_at_most_a_dozen_files() -> None:
 
 def test_no_file_is_too_long() -> None:
     for path in ROOT.rglob("*.py"):
-        if path.name == "pair.py":  # written by `spo export`, with what it uses of the kit
-            continue
         assert len(path.read_text().splitlines()) <= 500, path

@@ -1,5 +1,8 @@
 """Instances of one and two places: solved at once, and no trouble for anything else."""
 
+import contextlib
+import itertools
+import math
 from importlib import import_module
 
 import numpy as np
@@ -8,11 +11,13 @@ import pytest
 from spo_jax.cli import main
 from spo_jax.envs.problem import Instance
 from spo_jax.envs.problems import get_problem
+from spo_jax.envs.problems.cvrp.files.cvrplib import check_routes
 from spo_jax.envs.problems.tsp.files.weights import euclidean
 from spo_jax.envs.report.evaluation import evaluate
 from spo_jax.envs.report.references import solved
 from spo_jax.envs.report.searched import solved_lines
 from spo_jax.envs.report.solve import shipped_pair, solve
+from spo_jax.errors import InputError
 from spo_jax.program import Pair, Program
 
 TSP, CVRP = get_problem("tsp"), get_problem("cvrp")
@@ -88,9 +93,55 @@ def test_the_best_of_all_solutions(instance, best, cost):
 
 def test_larger_ones_are_searched():
     assert TSP.trivial(TSP.sample(3, 1, 0)[0]) is None
-    assert CVRP.trivial(CVRP.sample(3, 1, 0)[0]) is None
-    found = solve(CVRP.sample(3, 1, 0)[0], shipped_pair(CVRP), CVRP, steps=5, workers=1)
+    assert CVRP.trivial(CVRP.sample(9, 1, 0)[0]) is None
+    found = solve(CVRP.sample(9, 1, 0)[0], shipped_pair(CVRP), CVRP, steps=5, workers=1)
     assert found.steps == 5
+
+
+def best_by_hand(instance):
+    """The least cost over all orders, cut everywhere; infinite where no solution is feasible."""
+    best = math.inf
+    for order in itertools.permutations(range(1, instance.size + 1)):
+        for cuts in range(1 << instance.size - 1):
+            routes = [[order[0]]]
+            for k, node in enumerate(order[1:]):
+                if cuts >> k & 1:
+                    routes.append([])
+                routes[-1].append(node)
+            cost = CVRP.cost(instance, routes)
+            if cost < best:
+                with contextlib.suppress(InputError):
+                    check_routes(instance, routes)
+                    best = cost
+    return best
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_the_best_of_a_handful_of_customers(seed):
+    """With a limit in turn, and with distances that depend on the direction."""
+    size, rng = 4 + seed % 3 // 2, np.random.default_rng(seed)
+    dist = np.rint(100 * rng.random((size + 1, size + 1)))
+    np.fill_diagonal(dist, 0)
+    far = (dist[0] + dist[:, 0]).max()
+    service = np.array([0, *rng.integers(1, 20, size)], dtype=float)
+    extra = [
+        {},
+        {"max_distance": 1.3 * far},
+        {"max_duration": 1.4 * far + 20, "service": service},
+        {"max_vehicles": 2},
+    ][seed % 4]
+    instance = Instance(
+        "cvrp", f"r{seed}", size, dist=dist, demands=np.array([0, *rng.integers(1, 6, size)]),
+        capacity=11, extra=extra,
+    )  # fmt: skip
+    best = best_by_hand(instance)
+    if best == math.inf:
+        with pytest.raises(InputError, match="no solution"):
+            CVRP.trivial(instance)
+        return
+    found = CVRP.trivial(instance)
+    check_routes(instance, found)
+    assert CVRP.cost(instance, found) == best
 
 
 SMALL = [

@@ -23,6 +23,7 @@ from spo_jax.envs.problem import (
     decoded,
 )
 from spo_jax.envs.problems.cvrp import parts
+from spo_jax.envs.problems.cvrp.baselines.exact import MOST, best_routes
 from spo_jax.envs.problems.cvrp.files import cvrplib, tables
 from spo_jax.envs.problems.cvrp.limits import limits_of, require_lone, told
 from spo_jax.envs.problems.cvrp.parts import RoutingProblem
@@ -172,7 +173,7 @@ class CVRP(RoutingProblem):
         return parts.construct(instance, until)
 
     def trivial(self, instance: Instance) -> Routes | None:
-        return cvrplib.best_of_all(instance) if instance.size < 3 else None
+        return best_routes(instance) if instance.size <= MOST else None
 
     def lower_bound(self, instance: Instance) -> float:
         return cvrplib.lower_bound(instance)

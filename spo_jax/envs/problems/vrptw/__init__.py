@@ -14,11 +14,12 @@ import numpy as np
 from spo_jax.envs.files.reading import Reading
 from spo_jax.envs.kits import kit_texts
 from spo_jax.envs.problem import DIST, OR_TOOLS, Baseline, Instance
+from spo_jax.envs.problems.cvrp.baselines.exact import MOST
 from spo_jax.envs.problems.cvrp.files.cvrplib import lower_bound, routes_cost
 from spo_jax.envs.problems.cvrp.parts import RoutingProblem
 from spo_jax.envs.problems.cvrp.rules import Routes
 from spo_jax.envs.problems.tsp.files.weights import euclidean
-from spo_jax.envs.problems.vrptw.baselines.exact import MOST, best_routes
+from spo_jax.envs.problems.vrptw.baselines.exact import best_routes
 from spo_jax.envs.problems.vrptw.files import solomon, vrplib
 from spo_jax.envs.problems.vrptw.rules import TIMES, VRPTWRules, require_both_ways, require_times
 from spo_jax.errors import InputError

@@ -10,7 +10,6 @@ asked for: the k of a name like A-n32-k5 is no limit. Recorded optima of the set
 for exactly k vehicles, so a lower cost is possible.
 """
 
-import contextlib
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -353,18 +352,6 @@ def lower_bound(instance: Instance) -> float:
 def _shortest_ways(dist: np.ndarray) -> float:
     """The sum of the shortest ways from all customers."""
     return float(np.array([row.min() for row in islice(tsplib.to_others(dist), 1, None)]).sum())
-
-
-def best_of_all(instance: Instance) -> Routes:
-    """The shortest feasible routes of one or two customers."""
-    found = []
-    for routes in [[[1]], [[1], [2]], [[1, 2]], [[2, 1]]]:
-        with contextlib.suppress(InputError):
-            check_routes(instance, routes)
-            found.append(routes)
-    if not found:
-        raise InputError(f"{instance.name} has no solution within its limits")
-    return min(found, key=lambda routes: routes_cost(instance.dist, routes))
 
 
 def read_solution(path: str | Path, instance: Instance) -> Routes:
