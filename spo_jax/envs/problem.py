@@ -312,7 +312,8 @@ class Problem:
     def trivial(self, instance: Instance) -> Solution | None:
         """The best solution of an instance that is too small to be searched; None of others.
 
-        Of fewer than three nodes 35% are less than one: a program has nothing to take out.
+        Of fewer than three nodes 35% are less than one: a program has nothing to take out. Of a few
+        more it may be too little to leave a local optimum.
         """
         return None
 
