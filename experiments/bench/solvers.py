@@ -8,7 +8,10 @@ curves; a comparison that is there is not made again, so several commands with g
 may share --out, and one more prints the whole table. Uniform instances are those of seed 2026;
 where no reference ships, gaps are to the best found. `cvrp-limits` are CVRPs of 100 customers whose
 routes may be as long as 2.2 times the way to the farthest customer. Of CVRPLIB, `A-B-P` spreads
---count files over the sizes of the three sets, `X-1`, `X-2` and `X-3` over the thirds of X.
+--count files over the sizes of the three sets, `X-1`, `X-2` and `X-3` over the thirds of X. Four
+groups are files of names that are given below, in folders of FOLDER: those of the CMT and Golden
+sets with limits on routes (cvrplib/CMT, cvrplib/Golden), and Solomon's and Homberger's of 100 and
+1,000 customers with time windows (vrptw), as text.
 
 Needs the extras solvers and bench (VROOM is in the latter) and a quiet machine.
 Seconds are wall-clock time on cores that the method has for itself. With --workers W each method
@@ -73,6 +76,27 @@ def files(sets: Sequence[str], third: int | None, count: int) -> list[str]:
     return [str(found[(2 * k + 1) * len(found) // (2 * count)]) for k in range(count)]
 
 
+def named(folder: str, names: Sequence[str], count: int) -> list[str]:
+    """Files of these names, spread over them. Raises InputError where one is missing."""
+    chosen = [names[(2 * k + 1) * len(names) // (2 * count)] for k in range(count)]
+    paths = [Path(os.environ.get("SPO_DATA", ".")) / folder / name for name in chosen]
+    missing = [str(path) for path in paths if not path.is_file()]
+    if missing:
+        raise InputError(f"there is no {', '.join(missing)}: set SPO_DATA")
+    return [str(path) for path in paths]
+
+
+CMT = [f"CMT{k}.vrp" for k in (6, 7, 8, 9, 10, 13, 14)]
+GOLDEN = [f"Golden_{k}.vrp" for k in range(1, 9)]
+SOLOMON = [
+    f"{kind}{k:02}.txt"
+    for kind, most in (("C1", 9), ("C2", 8), ("R1", 12), ("R2", 11), ("RC1", 8), ("RC2", 8))
+    for k in range(1, most + 1)
+]
+HOMBERGER = [
+    f"{kind}_10_{k}.txt" for kind in ("C1", "C2", "R1", "R2", "RC1", "RC2") for k in range(1, 11)
+]
+
 Group = Callable[[int], Sequence[str | Instance]]
 GROUPS: dict[str, tuple[str, Group]] = {
     **{f"tsp-{n}": ("tsp", partial(uniform, "tsp", n)) for n in (100, 200, 500, 1000, 2000, 5000)},
@@ -80,7 +104,11 @@ GROUPS: dict[str, tuple[str, Group]] = {
     "cvrp-limits": ("cvrp", partial(limited, 100)),
     "A-B-P": ("cvrp", partial(files, "ABP", None)),
     **{f"X-{k + 1}": ("cvrp", partial(files, "X", k)) for k in range(3)},
+    "CMT": ("cvrp", partial(named, "cvrplib/CMT", CMT)),
+    "Golden": ("cvrp", partial(named, "cvrplib/Golden", GOLDEN)),
     **{f"vrptw-{n}": ("vrptw", partial(uniform, "vrptw", n)) for n in (25, 100, 200, 1000)},
+    "Solomon": ("vrptw", partial(named, "vrptw", SOLOMON)),
+    "Homberger": ("vrptw", partial(named, "vrptw", HOMBERGER)),
 }
 
 

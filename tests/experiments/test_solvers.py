@@ -12,6 +12,7 @@ import pytest
 from spo_jax.envs.problem import Instance, Problem
 from spo_jax.envs.problems import get_problem
 from spo_jax.envs.rules import Infeasible
+from spo_jax.errors import InputError
 
 sys.path.append(str(Path(__file__).parents[2] / "experiments" / "bench"))
 from solvers import GROUPS, behind, limited, table
@@ -62,6 +63,20 @@ def test_groups_have_instances_of_their_problem() -> None:
         assert GROUPS[name][1](2) == [f"uniform:{size}x2@2026"]
     problem, instances = GROUPS["cvrp-limits"]
     assert [(problem, each.size) for each in instances(2)] == [("cvrp", 100)] * 2
+
+
+def test_groups_of_named_files_are_spread_over_the_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SPO_DATA", str(tmp_path))
+    problem, instances = GROUPS["Golden"]
+    assert problem == "cvrp"
+    with pytest.raises(InputError, match=r"Golden_3\.vrp.*Golden_7\.vrp.*set SPO_DATA"):
+        instances(2)
+    (tmp_path / "cvrplib" / "Golden").mkdir(parents=True)
+    for k in (3, 7):
+        (tmp_path / "cvrplib" / "Golden" / f"Golden_{k}.vrp").touch()
+    assert [Path(path).stem for path in instances(2)] == ["Golden_3", "Golden_7"]
 
 
 def record(**gaps: list[float]) -> dict[str, Any]:
