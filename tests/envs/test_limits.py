@@ -26,6 +26,7 @@ from spo_jax.envs.problems.cvrp.baselines.alns_example import alns_example
 from spo_jax.envs.problems.cvrp.baselines.or_tools import or_tools
 from spo_jax.envs.problems.cvrp.baselines.references import pyvrp
 from spo_jax.envs.problems.cvrp.files import cvrplib
+from spo_jax.envs.problems.cvrp.fleets import Fleet
 from spo_jax.envs.problems.cvrp.kit import routes as python_routes
 from spo_jax.envs.problems.cvrp.limits import limits_of
 from spo_jax.envs.problems.tsp.files.weights import euclidean
@@ -195,7 +196,9 @@ def test_searches_reach_the_optimum_of_exhaustive_search(seed: int) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", ["A/A-n45-k6", "A/A-n61-k9", "B/B-n45-k5", "P/P-n50-k8"])
+@pytest.mark.parametrize(
+    "name", ["A/A-n45-k6", "A/A-n61-k9", "B/B-n45-k5", "P/P-n50-k8", "X/X-n233-k16"]
+)
 def test_starts_with_the_vehicles_and_the_longest_route_of_an_optimum(
     name: str, spo_data: Path
 ) -> None:
@@ -217,6 +220,27 @@ def test_starts_with_as_few_vehicles_as_can_be(seed: int) -> None:
     few = replace(instance, extra=instance.extra | {"max_vehicles": min(cheapest(instance))})
     assert keeps(few, CVRP.rules(few.seen()).start(random.Random(seed)))
     assert keeps(few, CVRP.construct(few))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_vehicle_for_each_village(seed: int) -> None:
+    """Six villages far apart: routes are short enough only where each stays in one."""
+    angles = np.arange(6) * np.pi / 3
+    centers = 100 * np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    around = np.random.default_rng(seed).uniform(-20, 20, (72, 2))
+    coords = np.vstack([[0, 0], np.repeat(centers, 12, axis=0) + around])
+    demands = np.array([0, *[1] * 72])
+    limits = {"max_distance": 340.0, "max_vehicles": 6}
+    instance = Instance(
+        "cvrp", "villages", 72, coords, euclidean(coords), demands, 15, extra=limits
+    )
+    bounds = limits_of(instance)
+    assert bounds is not None
+    fleet = Fleet(instance.dist, demands.tolist(), 15, bounds)
+    found = fleet.reduced([], random.Random(seed), steps=500)
+    assert found is not None
+    assert keeps(instance, found)
+    assert fleet.reduced([], random.Random(seed), steps=500) == found
 
 
 @pytest.mark.long
