@@ -1,5 +1,5 @@
 """Written by hand with the kit: strings as in SISR (Christiaens and Vanden Berghe, 2020), removal by
-place and time, and a few orders of insertion.
+place and time, and insertion by regret.
 
 One step of the search makes a candidate from the current solution:
 
@@ -43,28 +43,13 @@ def repair(
     steps_since_improvement,
     rng,
 ):
-    """Insert the customers in four orders, each at its cheapest place, with a random factor on new
-    routes and better places overlooked with a probability of 0.05, and keep the shortest; an order
-    is random or goes by the width of windows, the distance from the depot, the due times or the
-    demands; then polish by Or-opt in at most 30 moves."""
-    best, best_cost = None, float("inf")
-    for attempt in range(4):
-        order = rng.sample(removed_customers, len(removed_customers))
-        kind = rng.randrange(5)
-        if kind == 0:
-            order.sort(key=lambda node: due[node] - ready[node])
-        elif kind == 1:
-            order.sort(key=lambda node: -dist[0][node])
-        elif kind == 2:
-            order.sort(key=lambda node: due[node])
-        elif kind == 3:
-            order.sort(key=lambda node: -demands[node])
-        trial, added = lns.ordered_insertion(
-            dist, demands, capacity, ready, due, service, partial_routes, order,
-            bound=best_cost, blink=0.05, fresh=rng.choice([0.5, 1, 1, 1, 2]), rng=rng,
-        )
-        if added < best_cost:
-            best, best_cost = trial, added
-    return lns.or_opt(
-        dist, demands, capacity, ready, due, service, best, removed_customers, moves=30
+    """Insert next the removed customer with the largest regret over its two cheapest routes, less
+    half of what it adds, at its cheapest place, with a random factor on new routes; polish at the
+    inserted customers by 2-opt* and Or-opt in at most 100 moves each."""
+    problem = dist, demands, capacity, ready, due, service
+    routes, _ = lns.regret_insertion(
+        *problem, partial_routes, removed_customers,
+        k=2, weight=0.5, fresh=rng.choice([0.5, 1, 1, 1, 2]),
     )
+    routes = lns.two_opt_star(*problem, routes, removed_customers, moves=100)
+    return lns.or_opt(*problem, routes, removed_customers, moves=100)

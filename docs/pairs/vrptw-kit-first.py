@@ -1,0 +1,70 @@
+"""Written by hand with the kit: strings as in SISR (Christiaens and Vanden Berghe, 2020), removal by
+place and time, and a few orders of insertion.
+
+One step of the search makes a candidate from the current solution:
+
+    rest, removed = destroy(dist, demands, capacity, ready, due, service, current_routes, steps, rng)
+    candidate = repair(dist, demands, capacity, ready, due, service, rest, removed, steps, rng)
+
+dist is the square matrix of distances: a NumPy array, or nested lists where the code only
+writes dist[i][j]. demands[i] is the demand of node i; node 0 is the depot. ready[i] is when
+service at node i can begin at the earliest. due[i] is when it must have begun; due[0] is when
+the depot closes. service[i] is how long service at node i takes. steps counts the steps since
+the best cost last fell. rng is a random.Random. `lns` is the kit, of which `spo export` writes
+what a pair uses into its file; `spo solve` reads this one.
+"""
+
+import lns
+
+
+def destroy(
+    dist, demands, capacity, ready, due, service, current_routes, steps_since_improvement, rng
+):
+    """Remove 4 to 30 customers around a random one: strings of up to 10 consecutive stops of the
+    routes near it, half of them with up to one stop kept inside, or with a probability of 0.4 the
+    nearest in place and time (weight of time 0.2)."""
+    n = len(dist) - 1
+    size = max(1, min(int(0.35 * n), rng.randint(4, 30)))
+    center = rng.randint(1, n)
+    if rng.random() < 0.6:
+        return lns.string_removal(dist, current_routes, center, size, rng, length=10, gap=1)
+    return lns.timely_removal(dist, ready, service, current_routes, center, size, by_time=0.2)
+
+
+def repair(
+    dist,
+    demands,
+    capacity,
+    ready,
+    due,
+    service,
+    partial_routes,
+    removed_customers,
+    steps_since_improvement,
+    rng,
+):
+    """Insert the customers in four orders, each at its cheapest place, with a random factor on new
+    routes and better places overlooked with a probability of 0.05, and keep the shortest; an order
+    is random or goes by the width of windows, the distance from the depot, the due times or the
+    demands; then polish by Or-opt in at most 30 moves."""
+    best, best_cost = None, float("inf")
+    for attempt in range(4):
+        order = rng.sample(removed_customers, len(removed_customers))
+        kind = rng.randrange(5)
+        if kind == 0:
+            order.sort(key=lambda node: due[node] - ready[node])
+        elif kind == 1:
+            order.sort(key=lambda node: -dist[0][node])
+        elif kind == 2:
+            order.sort(key=lambda node: due[node])
+        elif kind == 3:
+            order.sort(key=lambda node: -demands[node])
+        trial, added = lns.ordered_insertion(
+            dist, demands, capacity, ready, due, service, partial_routes, order,
+            bound=best_cost, blink=0.05, fresh=rng.choice([0.5, 1, 1, 1, 2]), rng=rng,
+        )
+        if added < best_cost:
+            best, best_cost = trial, added
+    return lns.or_opt(
+        dist, demands, capacity, ready, due, service, best, removed_customers, moves=30
+    )
