@@ -129,11 +129,10 @@ class VRPTW(RoutingProblem):
         return solomon.read_solution(path, instance)
 
     def construct(self, instance: Instance, until: float = math.inf) -> Routes:
-        """The shortest routes of Solomon's insertion I1."""
-        from spo_jax.envs.problems.vrptw.baselines.heuristics import insertion_i1
+        from spo_jax.envs.problems.vrptw.construction import construct
 
         require_both_ways(instance)
-        return insertion_i1(instance, until=until)
+        return construct(instance, until)
 
     def trivial(self, instance: Instance) -> Routes | None:
         return best_routes(instance) if instance.size <= MOST else None
