@@ -28,7 +28,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -44,6 +44,7 @@ LONGEST_ROUTE = 2.2  # times the distance of the farthest customer from the depo
 VROOM = "vroom_solver:vroom"
 LKH_NODES = 1000  # beyond, LKH cannot be stopped in reasonable time
 PAIR = "pair"
+Item = TypeVar("Item")
 
 
 def uniform(problem: str, size: int, count: int) -> list[str]:
@@ -73,13 +74,17 @@ def files(sets: Sequence[str], third: int | None, count: int) -> list[str]:
         found = found[third * len(found) // 3 : (third + 1) * len(found) // 3]
     if len(found) < count:
         raise InputError(f"{folder} has {len(found)} instances of a group: set SPO_DATA")
-    return [str(found[(2 * k + 1) * len(found) // (2 * count)]) for k in range(count)]
+    return list(map(str, spread(found, count)))
+
+
+def spread(items: Sequence[Item], count: int) -> list[Item]:
+    return [items[(2 * k + 1) * len(items) // (2 * count)] for k in range(count)]
 
 
 def named(folder: str, names: Sequence[str], count: int) -> list[str]:
     """Files of these names, spread over them. Raises InputError where one is missing."""
-    chosen = [names[(2 * k + 1) * len(names) // (2 * count)] for k in range(count)]
-    paths = [Path(os.environ.get("SPO_DATA", ".")) / folder / name for name in chosen]
+    home = Path(os.environ.get("SPO_DATA", ".")) / folder
+    paths = [home / name for name in spread(names, count)]
     missing = [str(path) for path in paths if not path.is_file()]
     if missing:
         raise InputError(f"there is no {', '.join(missing)}: set SPO_DATA")

@@ -59,7 +59,7 @@ class Fleet:
         times = [1] * len(demands)  # of each customer: steps of being absent
         for _ in range(min(steps, WORK // size)):
             if not absent:
-                return routes
+                break
             center = rng.choice(absent) if rng.random() < 0.5 else rng.randint(1, size)
             if center in absent:
                 there = [node for route in routes for node in route]
@@ -76,7 +76,7 @@ class Fleet:
                 times[node] += 1
             if seldom < 0 or (seldom == 0 and len(left) <= len(absent) and longer < slack):
                 routes, absent, length = tried, left, length + longer
-        return None
+        return None if absent else routes
 
     def _ordered(self, customers: list[int], rng: random.Random) -> list[int]:
         """At random, the largest first, the farthest from the depot first or the nearest."""

@@ -7,7 +7,7 @@ Workers import this module: keep its imports light.
 import math
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import chain
 
 import numpy as np
@@ -18,6 +18,7 @@ from spo_jax.envs.problems.cvrp.rules import CVRPRules, Routes
 from spo_jax.envs.rules import encoded
 
 SWEEPS = 20  # of the local search of a start, at most
+Search = Callable[[Routes], Routes]  # a local search
 MOST_PAIRED, PAIRED = 1000, 100  # of more customers only the savings with so many nearest count
 
 
@@ -42,20 +43,36 @@ def construct(instance: Instance, until: float = math.inf) -> Routes:
         return routes
     demands, capacity = demands_of(instance)
     dist, customers = instance.dist, list(range(1, instance.size + 1))
-    kit.prepare(dist, demands, capacity, limits)
-    cost = routes_cost(dist, routes)
+    given = dist, demands, capacity
+    kit.prepare(*given, limits)
+    searches: list[Search] = [
+        lambda routes: kit.two_opt_star(*given, routes, customers, moves=1 << 30),
+        lambda routes: kit.or_opt(*given, routes, customers, moves=1 << 30),
+        lambda routes: kit.two_opt(dist, routes, customers, moves=1 << 30),
+    ]
+    return polished(routes, searches, lambda routes: routes_cost(dist, routes), until)
+
+
+def polished(
+    routes: Routes,
+    searches: Sequence[Search],
+    cost: Callable[[Routes], float],
+    until: float = math.inf,
+) -> Routes:
+    """Routes after these local searches by turns, until all together gain nothing.
+
+    No search begins at `until`, a time.monotonic(), or later.
+    """
+    lowest = cost(routes)
     for _ in range(SWEEPS):
-        better = kit.two_opt_star(dist, demands, capacity, routes, customers, moves=1 << 30)
-        if time.monotonic() < until:
-            better = kit.or_opt(dist, demands, capacity, better, customers, moves=1 << 30)
-        if time.monotonic() < until:
-            better = kit.two_opt(dist, better, customers, moves=1 << 30)
-        lower = routes_cost(dist, better)
-        if lower >= cost:
+        better = routes
+        for search in searches:
+            if time.monotonic() < until:
+                better = search(better)
+        lower = cost(better)
+        if lower >= lowest:
             break
-        routes, cost = better, lower
-        if time.monotonic() >= until:
-            break
+        routes, lowest = better, lower
     return routes
 
 

@@ -48,32 +48,27 @@ class CVRPRules(Rules):
 
     def start(self, rng: random.Random) -> Routes:
         """Customers in random order, cut greedily where a vehicle is full or a limit is reached;
-        where these are too many routes, fewer. Raises InputError as `within_fleet`.
+        then, where these are too many routes, fewer. Raises InputError as `within_fleet`.
         """
-        routes = self._cut(rng)
-        return routes if self._are_few(routes) else self.within_fleet([], rng)
+        return self.within_fleet(self._cut(rng), rng)
 
     def within_fleet(self, routes: Routes, rng: random.Random) -> Routes:
         """Feasible routes that are as few as the vehicles: these, or others made from them.
 
         Raises InputError where none are found, which does not depend on `routes` and `rng`.
         """
-        if routes and self._are_few(routes):
+        if self._limits is None or len(routes) <= self._limits.max_vehicles:
             return routes
-        assert self._limits is not None
         fleet = Fleet(self._rows, self._demands, self._capacity, self._limits)
         if found := fleet.reduced(routes, rng, STEPS // 10):
             return found
-        # With the luck of all others that get here, as `require_start` tries it.
-        if found := fleet.reduced([], random.Random(0)):
+        luck = random.Random(0)  # that of all others that get here, as `require_start` tries it
+        if found := fleet.reduced(self._cut(luck), luck):
             return found
         raise InputError(
             f"{self._name}: no start with {self._limits.max_vehicles} routes or fewer was found; "
             "give a solution to start from, or more vehicles"
         )
-
-    def _are_few(self, routes: Routes) -> bool:
-        return self._limits is None or len(routes) <= self._limits.max_vehicles
 
     def _cut(self, rng: random.Random) -> Routes:
         customers = list(range(1, self.size + 1))
